@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{contents, failed, printed, run};
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 
 /// From live traffic to what another cache would have done with it: one that holds everything
 /// misses each block once.
@@ -55,7 +55,7 @@ fn curves_are_drawn_into_a_file_of_their_own() {
     let scratch = tempfile::tempdir().unwrap();
     let trace = scratch.path().join("trace.csv");
     let lines = b"time,key,size\n1,a,10\n2,b,10\n3,a,10\n";
-    Env::os().fs.open(&trace, OpenMode::Create).unwrap().write_at(0, lines).unwrap();
+    Env::os().fs.create_writable(&trace, IoMode::Buffered).unwrap().write_at(0, lines).unwrap();
     let trace = trace.display();
     let (code, said) =
         failed(&format!("cache-sim {trace} --plot {}/./trace.csv", scratch.path().display()));

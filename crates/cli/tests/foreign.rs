@@ -8,7 +8,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::{contents, failed, printed};
-use flagstone::env::{Env, OpenMode, read_file};
+use flagstone::env::{Env, IoMode, read_file};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8")
@@ -32,7 +32,7 @@ impl Foreign {
 
     fn write(&self, file: &str, bytes: &[u8]) {
         let fs = Env::os().fs;
-        fs.open(&self.directory.path().join(file), OpenMode::Create)
+        fs.create_writable(&self.directory.path().join(file), IoMode::Buffered)
             .unwrap()
             .write_at(0, bytes)
             .unwrap();

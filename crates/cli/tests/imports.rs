@@ -10,12 +10,12 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use common::{contents, failed, printed, run};
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 
 fn write(path: &Path, bytes: &[u8]) {
     let fs = Env::os().fs;
     fs.create_directory(path.parent().unwrap()).unwrap();
-    fs.open(path, OpenMode::Create).unwrap().write_at(0, bytes).unwrap();
+    fs.create_writable(path, IoMode::Buffered).unwrap().write_at(0, bytes).unwrap();
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn what_cannot_be_imported_is_named_and_the_rest_is_stored() {
     for name in ["a", "b", "closed", "deep/closed/c", "y", "z"] {
         write(&source.join(name), name.as_bytes());
     }
-    let sparse = Env::os().fs.open(&source.join("m.img"), OpenMode::Create).unwrap();
+    let sparse = Env::os().fs.create_writable(&source.join("m.img"), IoMode::Buffered).unwrap();
     sparse.truncate(5 << 30).unwrap();
     let closed = [source.join("closed"), source.join("deep/closed")];
     closed.iter().for_each(|path| permit(path, 0));
@@ -309,7 +309,7 @@ fn a_damaged_value_is_named_and_the_rest_is_exported() {
     let fs = Env::os().fs;
     let mut damaged = 0;
     for name in fs.list(&db).unwrap().into_iter().filter(|name| name.ends_with(".blob")) {
-        let file = fs.open(&db.join(&name), OpenMode::Update).unwrap();
+        let file = fs.reopen_writable(&db.join(&name)).unwrap();
         let mut bytes = vec![0; file.size().unwrap() as usize];
         file.read_at(0, &mut bytes).unwrap();
         for value in [b"bbbb", b"cccc"] {

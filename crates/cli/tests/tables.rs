@@ -19,7 +19,7 @@ use common::{failed, printed, run};
 use flagstone::base::{Comparator, FileNumber, UserComparator};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::options::Options;
 use flagstone::sst::{TableBuilder, TableBuilderSettings};
 use flagstone::wal::{Writer, WriterOptions};
@@ -229,7 +229,7 @@ fn the_operations_of_a_wal_are_objects_in_json() {
 fn the_records_of_transactions_have_fields_in_json() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("000007.log");
-    let file = Env::os().fs.open(&path, OpenMode::Create).unwrap();
+    let file = Env::os().fs.create_writable(&path, IoMode::Buffered).unwrap();
     let mut writer = Writer::new(file, FileNumber(7), WriterOptions::default()).unwrap();
     // Sequence 1, one counted operation.
     let mut batch = vec![1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
@@ -259,7 +259,7 @@ fn the_records_of_transactions_have_fields_in_json() {
 fn range_deletions_are_listed_as_they_were_written() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("000007.sst");
-    let file = Env::os().fs.open(&path, OpenMode::Create).unwrap();
+    let file = Env::os().fs.create_writable(&path, IoMode::Buffered).unwrap();
     let mut builder = TableBuilder::new(file, TableBuilderSettings::default()).unwrap();
     builder.add_range_tombstone(b"a", b"m", 3);
     builder.add_range_tombstone(b"c", b"p", 5);
@@ -293,7 +293,7 @@ fn logged(
     records: usize,
     size: usize,
 ) -> (Writer, Vec<usize>) {
-    let file = Env::os().fs.open(path, OpenMode::Create).unwrap();
+    let file = Env::os().fs.create_writable(path, IoMode::Buffered).unwrap();
     let options = WriterOptions { recyclable, ..WriterOptions::default() };
     let mut writer = Writer::new(file, FileNumber(number), options).unwrap();
     let ends = add(&mut writer, records, size);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flagstone::base::FileNumber;
 use flagstone::db::{Db, WalFile};
-use flagstone::env::OpenMode;
+use flagstone::env::IoMode;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::Options;
 use flagstone::wal::{Event, Reader};
@@ -32,7 +32,7 @@ fn archived(db: &Db) -> Vec<WalFile> {
 }
 
 fn records(options: &Options, wal: &WalFile) -> usize {
-    let file = options.env.fs.open(&wal.path, OpenMode::Read).expect("it is there");
+    let file = options.env.fs.open_random_access(&wal.path, IoMode::Buffered).expect("it is there");
     assert_eq!(file.size().expect("it is open"), wal.size);
     let mut reader = Reader::new(file, wal.number);
     let mut records = 0;

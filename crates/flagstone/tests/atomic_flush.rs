@@ -15,7 +15,7 @@ use flagstone::base::{
 };
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db, Ticker, salvage};
-use flagstone::env::{Env, FileSystem, OpenMode};
+use flagstone::env::{Env, FileSystem};
 use flagstone::manifest::{
     FamilySpec, FileMetadata, ManifestSettings, RecoverOptions, VersionEdit, VersionSet, dump,
     read_current,
@@ -345,7 +345,7 @@ fn a_salvage_leaves_half_a_group_out() {
     let (offset, last_edit) = edits.last().unwrap();
     assert_eq!(last_edit.as_ref().unwrap().atomic_group_remaining, Some(0));
     let disk = world.disk.after_crash(world.disk.changes(), Survival::Kept);
-    disk.open(&manifest, OpenMode::Update).unwrap().truncate(*offset).unwrap();
+    disk.reopen_writable(&manifest).unwrap().truncate(*offset).unwrap();
     let options = Options { env: steps::world(Arc::new(disk), 0), ..world.options.clone() };
     let families: Vec<_> = FAMILIES.iter().map(|name| (*name, options.cf.clone())).collect();
     let report =

@@ -15,7 +15,7 @@ use common::{create, entries, entries_backwards, temporary};
 use flagstone::base::Result;
 use flagstone::db::{ColumnFamily, Db, Ticker};
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{File, FileSystem, FileSystemAround, Metadata, OpenMode};
+use flagstone::env::{AnyFile, FileSystem, FileSystemAround, IoMode, Metadata, OpenMode};
 use flagstone::options::{Options, ReadOptions};
 use testkit::HandClock;
 
@@ -235,9 +235,9 @@ fn families_that_are_dropped_stay() {
 /// Whether the file system of temporary directories punches holes.
 fn has_holes() -> bool {
     let directory = temporary();
-    let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
+    let file = OsFileSystem.create_writable(&directory.path().join("f"), IoMode::Buffered).unwrap();
     file.write_at(0, &[1; 1 << 16]).unwrap();
-    file.punch_hole(0..1 << 15).unwrap()
+    OsFileSystem.open_reclaimable(file.path()).unwrap().punch_hole(0..1 << 15).unwrap()
 }
 
 /// Bytes on the disk of each blob file.
@@ -338,14 +338,14 @@ impl FileSystemAround for Meanwhile {
         &*self.fs
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         if is_manifest(path) && self.has_begun.swap(false, Ordering::Relaxed) {
             (self.happens)(When::BeforeManifest);
         }
         if path.extension().is_some_and(|extension| extension == "sst") {
             (self.happens)(When::BehindManifest);
         }
-        self.fs.open(path, mode)
+        mode.open(&*self.fs, path)
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>> {

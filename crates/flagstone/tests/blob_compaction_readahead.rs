@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use flagstone::base::Result;
 use flagstone::db::Db;
 use flagstone::env::{
-    Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, memory::MemoryFileSystem,
+    AnyFile, Env, FileAround, FileSystem, FileSystemAround, OpenMode, memory::MemoryFileSystem,
 };
 use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions};
 use testkit::settings;
@@ -23,13 +23,13 @@ struct Disk {
 }
 
 struct DiskFile {
-    file: Arc<dyn File>,
+    file: AnyFile,
     disk: Disk,
 }
 
 impl FileAround for DiskFile {
-    fn inner(&self) -> &dyn File {
-        &*self.file
+    fn inner(&self) -> &AnyFile {
+        &self.file
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -44,10 +44,10 @@ impl FileSystemAround for Disk {
         &*self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let file = FileSystem::open(&*self.files, path, mode)?;
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let file = mode.open(&*self.files, path)?;
         if path.extension().is_some_and(|ending| ending == "blob") {
-            Ok(Arc::new(DiskFile { file, disk: self.clone() }))
+            Ok(AnyFile::around(DiskFile { file, disk: self.clone() }))
         } else {
             Ok(file)
         }

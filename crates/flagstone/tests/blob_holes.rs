@@ -15,7 +15,7 @@ use common::{create, entries, referee, temporary};
 use flagstone::base::Result;
 use flagstone::db::{Db, SpaceUsage, Ticker};
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{AnyFile, Env, FileAround, FileSystem, FileSystemAround, IoMode, OpenMode};
 use flagstone::options::{Options, ReadOptions};
 use testkit::HandClock;
 
@@ -71,9 +71,9 @@ fn disk_usage(directory: &Path) -> u64 {
 /// Whether the file system of temporary directories punches holes.
 fn has_holes() -> bool {
     let directory = temporary();
-    let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
+    let file = OsFileSystem.create_writable(&directory.path().join("f"), IoMode::Buffered).unwrap();
     file.write_at(0, &[1; 1 << 16]).unwrap();
-    file.punch_hole(0..1 << 15).unwrap()
+    OsFileSystem.open_reclaimable(file.path()).unwrap().punch_hole(0..1 << 15).unwrap()
 }
 
 /// Every other value, then others: each file is half dead at first.
@@ -254,11 +254,11 @@ fn a_checkpoint_keeps_its_values() {
 /// A file system without holes.
 struct Solid(OsFileSystem);
 
-struct SolidFile(Arc<dyn File>);
+struct SolidFile(AnyFile);
 
 impl FileAround for SolidFile {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 
     fn punch_hole(&self, _range: Range<u64>) -> Result<bool> {
@@ -271,8 +271,8 @@ impl FileSystemAround for Solid {
         &self.0
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        Ok(Arc::new(SolidFile(self.0.open(path, mode)?)))
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        Ok(AnyFile::around(SolidFile(mode.open(&self.0, path)?)))
     }
 }
 
@@ -304,11 +304,11 @@ struct Slow {
     in_vain: u64,
 }
 
-struct SlowFile(Arc<dyn File>, Arc<Slow>);
+struct SlowFile(AnyFile, Arc<Slow>);
 
 impl FileAround for SlowFile {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 
     fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
@@ -330,8 +330,8 @@ impl FileSystemAround for SlowSystem {
         &OsFileSystem
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        Ok(Arc::new(SlowFile(OsFileSystem.open(path, mode)?, self.0.clone())))
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        Ok(AnyFile::around(SlowFile(mode.open(&OsFileSystem, path)?, self.0.clone())))
     }
 }
 

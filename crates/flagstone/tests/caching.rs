@@ -12,7 +12,7 @@ use common::{create, temporary};
 use flagstone::base::{Code, SubCode};
 use flagstone::db::{Db, LiveFile};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::options::{
     BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions, load_latest,
 };
@@ -263,7 +263,7 @@ fn the_oldest_data_have_no_filter_where_lookups_mostly_hit() {
 /// Which tables have a filter, by level.
 fn has_filters(db: &Db, options: &Options) -> Vec<bool> {
     let has_filter = |file: &LiveFile| {
-        let opened = options.env.fs.open(&file.path, OpenMode::Read).unwrap();
+        let opened = options.env.fs.open_random_access(&file.path, IoMode::Buffered).unwrap();
         Table::open(opened, file.size, TableReadSettings::default())
             .unwrap()
             .properties()

@@ -10,7 +10,7 @@ use common::{create, entries, temporary};
 use flagstone::base::Result;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, File, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{AnyFile, Env, FileSystem, FileSystemAround, OpenMode};
 use flagstone::options::{DataPathList, Options, load_latest};
 
 fn value(key: &str, size: usize) -> Vec<u8> {
@@ -97,13 +97,13 @@ impl FileSystemAround for Onlooker {
         &self.fs
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         let is_copy = path.starts_with("/copy")
             && path.extension().is_some_and(|extension| extension == "blob");
-        if let Some(then) = self.then.get().filter(|_| is_copy && mode == OpenMode::Create) {
+        if let Some(then) = self.then.get().filter(|_| is_copy && mode.creates()) {
             then(Moment::CopiesBlobs);
         }
-        self.fs.open(path, mode)
+        mode.open(&self.fs, path)
     }
 
     fn create_directory(&self, path: &Path) -> Result<()> {

@@ -10,11 +10,16 @@ use flagstone::base::{Code, Error, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{self, Env, File, FileSystem, OpenMode};
+use flagstone::env::{self, AnyFile, Env, FileSystem, IoMode, OpenMode};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options,
 };
 use testkit::{FaultFs, Injection, Plan};
+
+const READ: OpenMode = OpenMode::RandomAccess(IoMode::Buffered);
+const READ_DIRECTLY: OpenMode = OpenMode::RandomAccess(IoMode::Direct);
+const CREATED: OpenMode = OpenMode::CreateWritable(IoMode::Buffered);
+const CREATED_DIRECTLY: OpenMode = OpenMode::CreateWritable(IoMode::Direct);
 
 /// A file system that may have no direct I/O, and that remembers which files were opened how.
 #[derive(Clone, Default)]
@@ -29,12 +34,12 @@ impl env::FileSystemAround for Watched {
         &self.inner
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         if mode.is_direct() && self.refuses {
             let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
             return Err(Error::io("open directly", path, source));
         }
-        let file = self.inner.open(path, mode)?;
+        let file = mode.open(&self.inner, path)?;
         self.opened.lock().expect("no panic").push((path.to_path_buf(), mode));
         Ok(file)
     }
@@ -139,15 +144,11 @@ fn options_decide_which_files_go_around_the_cache() {
     let fs = Watched::default();
     fs.create_directory(Path::new("/db")).unwrap();
     for (settings, table, blob) in [
-        (&[][..], [OpenMode::Create, OpenMode::Read], None),
-        (&[WRITES], [OpenMode::CreateDirect, OpenMode::Read], None),
-        (&[READS], [OpenMode::Create, OpenMode::ReadDirect], None),
+        (&[][..], [CREATED, READ], None),
+        (&[WRITES], [CREATED_DIRECTLY, READ], None),
+        (&[READS], [CREATED, READ_DIRECTLY], None),
         // What is appended as it is committed never goes around the cache.
-        (
-            &[BLOBS[0], BLOBS[1], WRITES],
-            [OpenMode::CreateDirect, OpenMode::Read],
-            Some(OpenMode::Create),
-        ),
+        (&[BLOBS[0], BLOBS[1], WRITES], [CREATED_DIRECTLY, READ], Some(CREATED)),
     ] {
         let mut options = fs.options(settings);
         // One would open tables, too.
@@ -200,7 +201,7 @@ fn compactions_read_the_values_that_they_move_around_the_cache() {
         }
         assert_eq!(relocated(), 80, "what was not overwritten of the first file");
         let opened = fs.modes("blob");
-        let count = opened.iter().filter(|mode| **mode == OpenMode::ReadDirect).count();
+        let count = opened.iter().filter(|mode| **mode == READ_DIRECTLY).count();
         assert_eq!(count, directly, "{settings:?}: {opened:?}");
         assert!(entries(&db, db.default_column_family()) == expected, "{settings:?}");
     }

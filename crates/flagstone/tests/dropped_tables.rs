@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use flagstone::base::Result;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{File, FileAround, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{AnyFile, FileAround, FileSystem, FileSystemAround, IoMode, OpenMode};
 use testkit::{settings, steps};
 
 /// Notes which tables are read around the system's cache, which is what compactions do here and
@@ -31,13 +31,13 @@ struct Notes {
 }
 
 struct DiskFile {
-    file: Arc<dyn File>,
+    file: AnyFile,
     notes: Arc<Mutex<Notes>>,
 }
 
 impl FileAround for DiskFile {
-    fn inner(&self) -> &dyn File {
-        &*self.file
+    fn inner(&self) -> &AnyFile {
+        &self.file
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -64,15 +64,17 @@ impl FileSystemAround for Disk {
         &*self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let file = FileSystem::open(&*self.files, path, mode)?;
-        if mode != OpenMode::ReadDirect || path.extension().is_none_or(|ending| ending != "sst") {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let file = mode.open(&*self.files, path)?;
+        if mode != OpenMode::RandomAccess(IoMode::Direct)
+            || path.extension().is_none_or(|ending| ending != "sst")
+        {
             return Ok(file);
         }
         let mut notes = self.notes.lock().unwrap();
         notes.open += 1;
         notes.most_open = notes.most_open.max(notes.open);
-        Ok(Arc::new(DiskFile { file, notes: self.notes.clone() }))
+        Ok(AnyFile::around(DiskFile { file, notes: self.notes.clone() }))
     }
 }
 

@@ -14,7 +14,9 @@ use flagstone::base::{Code, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, LiveFile, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, read_file};
+use flagstone::env::{
+    AnyFile, Env, FileAround, FileSystem, FileSystemAround, IoMode, OpenMode, read_file,
+};
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
 
 /// A file system in memory that remembers what was synced. Names are durable at once.
@@ -52,7 +54,7 @@ impl Disk {
 }
 
 struct DiskFile {
-    file: Arc<dyn File>,
+    file: AnyFile,
     disk: Disk,
     is_log: bool,
 }
@@ -64,8 +66,8 @@ impl Drop for DiskFile {
 }
 
 impl FileAround for DiskFile {
-    fn inner(&self) -> &dyn File {
-        &*self.file
+    fn inner(&self) -> &AnyFile {
+        &self.file
     }
 
     fn sync(&self) -> Result<()> {
@@ -73,7 +75,7 @@ impl FileAround for DiskFile {
         let path = self.file.path();
         if self.disk.synced.metadata(path).is_ok() {
             let bytes = read_file(&self.disk.live, path, u64::MAX)?;
-            self.disk.synced.open(path, OpenMode::Create)?.write_at(0, &bytes)?;
+            self.disk.synced.create_writable(path, IoMode::Buffered)?.write_at(0, &bytes)?;
         }
         Ok(())
     }
@@ -84,14 +86,14 @@ impl FileSystemAround for Disk {
         &self.live
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let file = self.live.open(path, mode)?;
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let file = mode.open(&self.live, path)?;
         if mode.creates() {
-            self.synced.open(path, mode)?;
+            mode.open(&self.synced, path)?;
         }
         let is_log = path.extension().is_some_and(|extension| extension == "log");
         self.open_logs.fetch_add(usize::from(is_log), Ordering::Relaxed);
-        Ok(Arc::new(DiskFile { file, disk: self.clone(), is_log }))
+        Ok(AnyFile::around(DiskFile { file, disk: self.clone(), is_log }))
     }
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
         self.synced.rename(source, target)?;
@@ -258,7 +260,7 @@ fn copy_of(fs: &MemoryFileSystem) -> Result<MemoryFileSystem> {
     for name in fs.list(Path::new("/db"))? {
         let path = Path::new("/db").join(name);
         let bytes = read_file(fs, &path, u64::MAX)?;
-        copy.open(&path, OpenMode::Create)?.write_at(0, &bytes)?;
+        copy.create_writable(&path, IoMode::Buffered)?.write_at(0, &bytes)?;
     }
     Ok(copy)
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use common::*;
 use flagstone::base::{Code, FileNumber};
 use flagstone::db::{Db, salvage};
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::manifest::{VersionEdit, read_current};
 use flagstone::options::{Options, SizeApproximationOptions};
 use flagstone::wal::{Writer, WriterOptions};
@@ -242,7 +242,7 @@ fn the_order_of_an_application_is_named() {
     };
     named.encode(&mut edit);
     let manifest = read_current(&*env.fs, &path).expect("a MANIFEST");
-    let file = env.fs.open(&manifest, OpenMode::Create).expect("a file");
+    let file = env.fs.create_writable(&manifest, IoMode::Buffered).expect("a file");
     let mut writer = Writer::new(file, FileNumber(0), WriterOptions::default()).expect("a log");
     writer.add_record(&edit).expect("a record");
     drop(writer);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use flagstone::base::{Error, SubCode};
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, FileSystem, OpenMode};
+use flagstone::env::{Env, FileSystem, IoMode};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions,
     Options, WriteOptions, load_latest,
@@ -518,8 +518,8 @@ fn a_database_opens_on_a_full_disk_and_goes_on_when_there_is_space() {
         db.close().expect("a clean close");
         small.fs.set_limit(small.fs.used());
         // Somebody takes what the reserve gives up for the recovery.
-        let other =
-            small.fs.open(Path::new("/db/of_another_program"), OpenMode::Create).expect("a file");
+        let path = Path::new("/db/of_another_program");
+        let other = small.fs.create_writable(path, IoMode::Buffered).expect("a file");
         let db = {
             let limit = small.fs.limit();
             small.fs.set_limit(limit - 50_000);

@@ -20,7 +20,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use flagstone::base::{Code, Error, Result, SubCode};
 use flagstone::db::{Db, OpenFiles, TtlDb, TtlOptions, salvage, salvage_with_older_options};
-use flagstone::env::Env;
+use flagstone::env::{Env, IoMode};
 use flagstone::options::Options;
 use rustix::fs::{FlockOperation, fcntl_lock};
 
@@ -214,7 +214,7 @@ fn every_handle_keeps_its_lock_whatever_the_process_reads() {
         symlink(&path, &soft).unwrap();
         fs::read(&hard).unwrap();
         read_all(&soft);
-        Env::os().fs.open(&hard, flagstone::env::OpenMode::Read).unwrap();
+        Env::os().fs.open_random_access(&hard, IoMode::Buffered).unwrap();
         drop(Db::open_read_only(&path, &options).unwrap());
         if locks {
             assert_held(&Db::open(&path, &options).unwrap_err());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flagstone::base::Result;
 use flagstone::db::Db;
-use flagstone::env::{Env, File, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{AnyFile, Env, FileSystem, FileSystemAround, OpenMode};
 use testkit::settings;
 
 /// Counts how often a table is opened for reading.
@@ -22,11 +22,11 @@ impl FileSystemAround for Disk {
         &*self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         if path.extension().is_some_and(|ending| ending == "sst") && mode.only_reads() {
             self.opened.fetch_add(1, Ordering::Relaxed);
         }
-        FileSystem::open(&*self.files, path, mode)
+        mode.open(&*self.files, path)
     }
 }
 

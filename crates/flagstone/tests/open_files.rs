@@ -10,7 +10,7 @@ use std::thread;
 use flagstone::base::Result;
 use flagstone::db::Db;
 use flagstone::env::{
-    Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, memory::MemoryFileSystem,
+    AnyFile, Env, FileAround, FileSystem, FileSystemAround, OpenMode, memory::MemoryFileSystem,
 };
 use testkit::settings;
 
@@ -25,13 +25,13 @@ struct Disk {
 }
 
 struct DiskFile {
-    file: Arc<dyn File>,
+    file: AnyFile,
     open: Arc<AtomicUsize>,
 }
 
 impl FileAround for DiskFile {
-    fn inner(&self) -> &dyn File {
-        &*self.file
+    fn inner(&self) -> &AnyFile {
+        &self.file
     }
 }
 
@@ -46,12 +46,12 @@ impl FileSystemAround for Disk {
         &*self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let file = FileSystem::open(&*self.files, path, mode)?;
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let file = mode.open(&*self.files, path)?;
         let is_blob = path.extension().is_some_and(|ending| ending == "blob");
-        let file: Arc<dyn File> = if is_blob {
+        let file = if is_blob {
             self.blobs.fetch_add(1, Ordering::Relaxed);
-            Arc::new(DiskFile { file, open: self.blobs.clone() })
+            AnyFile::around(DiskFile { file, open: self.blobs.clone() })
         } else {
             file
         };
@@ -61,7 +61,7 @@ impl FileSystemAround for Disk {
         }
         let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(open, Ordering::Relaxed);
-        Ok(Arc::new(DiskFile { file, open: self.open.clone() }))
+        Ok(AnyFile::around(DiskFile { file, open: self.open.clone() }))
     }
 }
 
@@ -199,7 +199,7 @@ impl FileSystemAround for Slow {
         &*self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         if mode.only_reads() && path.extension().is_some_and(|ending| ending == "sst") {
             self.opened.fetch_add(1, Ordering::Relaxed);
             while self.begun.load(Ordering::Relaxed) < READERS {
@@ -207,7 +207,7 @@ impl FileSystemAround for Slow {
             }
             (0..1000).for_each(|_| thread::yield_now());
         }
-        FileSystem::open(&*self.files, path, mode)
+        mode.open(&*self.files, path)
     }
 }
 

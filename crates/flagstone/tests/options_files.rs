@@ -17,7 +17,7 @@ use common::{copy_directory, create, fixtures, temporary};
 use flagstone::base::{Code, Error, Result};
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, Join, OpenMode, Spawn};
+use flagstone::env::{Env, IoMode, Join, Spawn};
 use flagstone::options::file::{parse, print};
 use flagstone::options::{Options, load_latest, load_readable};
 use testkit::fault::{FaultFs, Injection, OPTIONS_FILE_CALLS, Plan};
@@ -71,8 +71,10 @@ fn a_file_by_rocksdb_that_was_cut_off_does_not_count_but_behind_a_family() {
         let env = Env::memory();
         env.fs.create_directory(Path::new("/db")).expect("a directory");
         let counts = |end: &usize| {
-            let file =
-                env.fs.open(Path::new("/db/OPTIONS-000999"), OpenMode::Create).expect("a file");
+            let file = env
+                .fs
+                .create_writable(Path::new("/db/OPTIONS-000999"), IoMode::Buffered)
+                .expect("a file");
             file.write_at(0, &text.as_bytes()[..*end]).expect("a write");
             load_latest(&env, Path::new("/db")).is_ok()
         };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::{Result, SubCode};
 use flagstone::db::Db;
-use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{AnyFile, Env, FileAround, FileSystem, FileSystemAround, OpenMode};
 use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, Options};
 use testkit::{CrashFs, settings};
 
@@ -23,13 +23,13 @@ struct Disk {
 }
 
 struct DiskFile {
-    file: Arc<dyn File>,
+    file: AnyFile,
     garbles: Arc<AtomicBool>,
 }
 
 impl FileAround for DiskFile {
-    fn inner(&self) -> &dyn File {
-        &*self.file
+    fn inner(&self) -> &AnyFile {
+        &self.file
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -48,9 +48,9 @@ impl FileSystemAround for Disk {
         &self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let file = FileSystem::open(&self.files, path, mode)?;
-        Ok(Arc::new(DiskFile { file, garbles: self.garbles.clone() }))
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let file = mode.open(&self.files, path)?;
+        Ok(AnyFile::around(DiskFile { file, garbles: self.garbles.clone() }))
     }
 }
 

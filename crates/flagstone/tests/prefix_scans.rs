@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::{create, temporary};
 use flagstone::base::{Code, PrefixExtractor, Result};
 use flagstone::db::{Db, Iter};
-use flagstone::env::{Env, File, FileSystem, FileSystemAround, OpenMode, memory::MemoryFileSystem};
+use flagstone::env::{
+    AnyFile, Env, FileSystem, FileSystemAround, OpenMode, memory::MemoryFileSystem,
+};
 use flagstone::options::{CompactRangeOptions, ReadOptions};
 
 fn opened(more: &[(&str, &str)]) -> (tempfile::TempDir, Db) {
@@ -181,10 +183,10 @@ impl FileSystemAround for Disk {
         &*self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         let is_table = path.extension().is_some_and(|ending| ending == "sst");
         self.opened.fetch_add(usize::from(is_table && mode.only_reads()), Ordering::Relaxed);
-        FileSystem::open(&*self.files, path, mode)
+        mode.open(&*self.files, path)
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use flagstone::base::{Result, SubCode};
 use flagstone::db::Db;
 use flagstone::env::{
-    Env, File, FileAround, FileSystem, FileSystemAround, Mapping, OpenMode, RateLimiter,
+    AnyFile, Env, FileAround, FileSystem, FileSystemAround, Mapping, OpenMode, RateLimiter,
     RateLimiterOptions,
 };
 use flagstone::options::{CompactRangeOptions, Options, WriteOptions};
@@ -29,13 +29,13 @@ struct Disk {
 }
 
 struct DiskFile {
-    file: Arc<dyn File>,
+    file: AnyFile,
     asked: Asked,
 }
 
 impl FileAround for DiskFile {
-    fn inner(&self) -> &dyn File {
-        &*self.file
+    fn inner(&self) -> &AnyFile {
+        &self.file
     }
 
     fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
@@ -59,9 +59,9 @@ impl FileSystemAround for Disk {
         &self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let file = FileSystem::open(&self.files, path, mode)?;
-        Ok(Arc::new(DiskFile { file, asked: self.asked.clone() }))
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let file = mode.open(&self.files, path)?;
+        Ok(AnyFile::around(DiskFile { file, asked: self.asked.clone() }))
     }
 }
 

@@ -9,7 +9,7 @@ use common::{add_to_manifest, create, timestamp_sizes};
 use flagstone::base::{Code, ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::env::{Env, OpenMode, read_file};
+use flagstone::env::{Env, IoMode, read_file};
 use flagstone::manifest::VersionEdit;
 use flagstone::options::{FlushOptions, Options, WriteOptions};
 use flagstone::wal::{Writer, WriterOptions};
@@ -66,7 +66,11 @@ fn a_log_that_gives_a_sequence_number_twice_is_refused() {
             options.set_all("merge_operator=stringappendtest").unwrap();
             options.set("wal_recovery_mode", mode).unwrap();
             Db::open("/db", &options).unwrap().close().unwrap();
-            let file = options.env.fs.open(Path::new("/db/000077.log"), OpenMode::Create).unwrap();
+            let file = options
+                .env
+                .fs
+                .create_writable(Path::new("/db/000077.log"), IoMode::Buffered)
+                .unwrap();
             let mut writer = Writer::new(file, FileNumber(77), WriterOptions::default()).unwrap();
             for mut batch in batches {
                 batch.set_sequence(1);
@@ -98,7 +102,8 @@ fn a_log_with_user_timestamps_is_refused() {
             options.env = Env::memory();
             options.set("wal_recovery_mode", mode).unwrap();
             Db::open("/db", &options).unwrap().close().unwrap();
-            let scratch = options.env.fs.open(Path::new("/db/scratch"), OpenMode::Create).unwrap();
+            let scratch =
+                options.env.fs.create_writable(Path::new("/db/scratch"), IoMode::Buffered).unwrap();
             let mut writer =
                 Writer::new(scratch, FileNumber(77), WriterOptions::default()).unwrap();
             let mut batch = WriteBatch::new();
@@ -107,7 +112,11 @@ fn a_log_with_user_timestamps_is_refused() {
             writer.add_record(batch.data()).unwrap();
             let record = read_file(&*options.env.fs, Path::new("/db/scratch"), 1 << 20).unwrap();
             let log = [timestamp_sizes(family, 8), record].concat();
-            let file = options.env.fs.open(Path::new("/db/000077.log"), OpenMode::Create).unwrap();
+            let file = options
+                .env
+                .fs
+                .create_writable(Path::new("/db/000077.log"), IoMode::Buffered)
+                .unwrap();
             file.write_at(0, &log).unwrap();
             for open in [Db::open_read_only, Db::open] {
                 match open("/db", &options) {
@@ -219,7 +228,8 @@ fn where_sequence_numbers_are_used_up_nothing_is_written_any_more() {
     let (name, mut bytes) = logs(&options.env).pop().unwrap();
     assert!(!bytes.is_empty());
     bytes.extend([1, 2, 3, 4, 5]);
-    let file = options.env.fs.open(&Path::new("/db").join(name), OpenMode::Create).unwrap();
+    let file =
+        options.env.fs.create_writable(&Path::new("/db").join(name), IoMode::Buffered).unwrap();
     file.write_at(0, &bytes).unwrap();
     let db = Db::open("/db", &options).unwrap();
     for (key, value) in [("key", "newer"), ("other", "value"), ("last", "value")] {
@@ -234,7 +244,8 @@ fn where_sequence_numbers_are_used_up_nothing_is_written_any_more() {
 fn a_log_whose_first_batch_is_empty_and_starts_at_nothing_is_read() {
     let options = Options { env: Env::memory(), ..create() };
     drop(Db::open("/db", &options).unwrap());
-    let file = options.env.fs.open(Path::new("/db/000900.log"), OpenMode::Create).unwrap();
+    let file =
+        options.env.fs.create_writable(Path::new("/db/000900.log"), IoMode::Buffered).unwrap();
     let mut writer = Writer::new(file, FileNumber(900), WriterOptions::default()).unwrap();
     writer.add_record(WriteBatch::new().data()).unwrap();
     for open in [Db::open_read_only, Db::open] {
@@ -281,7 +292,8 @@ fn flushed_with(logs: &[Log]) -> Options {
     db.close().expect("a clean close");
     for (number, batches) in logs {
         let path = format!("/db/{number:06}.log");
-        let file = options.env.fs.open(Path::new(&path), OpenMode::Create).expect("a file");
+        let file =
+            options.env.fs.create_writable(Path::new(&path), IoMode::Buffered).expect("a file");
         let mut writer =
             Writer::new(file, FileNumber(*number), WriterOptions::default()).expect("a log");
         for (operations, sequence) in batches.iter().zip(50u64..) {
@@ -291,7 +303,7 @@ fn flushed_with(logs: &[Log]) -> Options {
             writer.add_record(&batch).expect("a write");
         }
     }
-    options.env.fs.open(Path::new("/db/000090.log"), OpenMode::Create).expect("a file");
+    options.env.fs.create_writable(Path::new("/db/000090.log"), IoMode::Buffered).expect("a file");
     let edit = VersionEdit {
         log_number: Some(FileNumber(90)),
         next_file_number: Some(FileNumber(91)),
@@ -323,7 +335,10 @@ fn a_transaction_that_is_prepared_and_not_decided_keeps_its_database_from_being_
             );
         }
         let path = format!("/db/{:06}.log", logs[logs.len() - 1].0);
-        assert!(options.env.fs.open(Path::new(&path), OpenMode::Read).is_ok(), "RocksDB needs it");
+        assert!(
+            options.env.fs.open_random_access(Path::new(&path), IoMode::Buffered).is_ok(),
+            "RocksDB needs it"
+        );
     }
 }
 
@@ -383,7 +398,7 @@ fn who_is_ahead_of_a_damaged_log_is_told_where_the_damage_is() {
     db.close().unwrap();
     let (name, bytes) = logs(&options.env).remove(0);
     let path = Path::new("/db").join(name);
-    let file = options.env.fs.open(&path, OpenMode::Update).unwrap();
+    let file = options.env.fs.reopen_writable(&path).unwrap();
     file.write_at(1000, &[bytes[1000] ^ 1]).unwrap();
     let error = Db::open("/db", &options).map(drop).unwrap_err();
     assert!(error.message().contains("is ahead of WAL"), "{error}");

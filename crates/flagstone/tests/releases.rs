@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use common::{copy_directory, dump, open_as_written, referee, temporary};
 use flagstone::db::Db;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::options::file::{parse, print};
 use flagstone::options::{ColumnFamilyOptions, LoadedOptions, load_latest};
 
@@ -42,7 +42,10 @@ fn options_files() -> Vec<(String, String)> {
 fn load(text: &str) -> LoadedOptions {
     let (env, directory) = (Env::memory(), Path::new("/written"));
     env.fs.create_directory(directory).expect("a directory");
-    let file = env.fs.open(&directory.join("OPTIONS-000007"), OpenMode::Create).expect("a file");
+    let file = env
+        .fs
+        .create_writable(&directory.join("OPTIONS-000007"), IoMode::Buffered)
+        .expect("a file");
     file.write_at(0, text.as_bytes()).expect("a write");
     load_latest(&env, directory).unwrap_or_else(|error| panic!("{error}")).expect("there is one")
 }
@@ -187,7 +190,7 @@ fn wal_dir_of_old_releases_is_not_believed_where_the_wals_are_at_home() {
     let (env, directory) = (Env::memory(), Path::new("/moved"));
     env.fs.create_directory(directory).expect("a directory");
     let write = |name: &str, bytes: &[u8]| {
-        let file = env.fs.open(&directory.join(name), OpenMode::Create).expect("a file");
+        let file = env.fs.create_writable(&directory.join(name), IoMode::Buffered).expect("a file");
         file.write_at(0, bytes).expect("a write");
     };
     let wal_dir = || {

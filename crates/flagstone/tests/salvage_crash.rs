@@ -14,7 +14,7 @@ use std::sync::Arc;
 use common::*;
 use flagstone::db::{Db, SalvageReport, salvage};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, FileSystem, OpenMode, read_file};
+use flagstone::env::{Env, FileSystem, IoMode, read_file};
 use flagstone::options::{self, ColumnFamilyOptions, Options};
 use testkit::{CrashFs, Survival};
 
@@ -68,7 +68,7 @@ fn put_files(fs: &CrashFs, files: &Files) {
     let directory = Path::new(SOURCE);
     fs.create_directory(directory).expect("a directory");
     for (name, bytes) in files {
-        let file = fs.open(&directory.join(name), OpenMode::Create).expect("a file");
+        let file = fs.create_writable(&directory.join(name), IoMode::Buffered).expect("a file");
         file.write_at(0, bytes).and_then(|()| file.sync()).expect("written");
     }
     fs.sync_directory(directory).expect("synced");

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use common::*;
 use flagstone::db::{Db, SalvageReport, salvage, salvage_with_older_options};
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::options::{self, ColumnFamilyOptions, FlushOptions};
 use flagstone::sst::read_table_properties;
 
@@ -506,7 +506,7 @@ fn the_tables_of_a_salvaged_queue_have_their_filters() {
 }
 
 fn filter_bytes(table: &Path) -> u64 {
-    let file = Env::os().fs.open(table, OpenMode::Read).expect("a table");
+    let file = Env::os().fs.open_random_access(table, IoMode::Buffered).expect("a table");
     let size = file.size().expect("a size");
     read_table_properties(file, size).expect("properties").filter_size
 }

@@ -16,7 +16,7 @@ use flagstone::base::{ColumnFamilyId, Error, Result};
 use flagstone::db::{Db, SalvageReport, salvage, salvage_with_older_options};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{Env, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{Env, FileSystem, FileSystemAround, IoMode};
 use flagstone::manifest::VersionEdit;
 use flagstone::options::{CompactRangeOptions, DataPathList, FlushOptions, Options};
 
@@ -504,7 +504,8 @@ fn a_device_in_the_place_of_a_wal_is_not_read() {
     db.close().expect("closed");
     let device = source.join("000999.log");
     std::os::unix::fs::symlink("/dev/zero", &device).expect("a link");
-    let error = Env::os().fs.open(&device, OpenMode::Read).err().expect("it is no file");
+    let error =
+        Env::os().fs.open_random_access(&device, IoMode::Buffered).err().expect("it is no file");
     assert!(error.to_string().contains("it is a device, not a file"), "{error}");
     let target = scratch.path().join("target");
     let report = rebuild(&source, &target, &create());

@@ -15,7 +15,7 @@ use flagstone::base::checksum::{crc32c, mask};
 use flagstone::base::{Code, FileNumber};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, SalvageReport, salvage};
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::options::{FlushOptions, Options, WriteOptions};
 use flagstone::wal::{Event, PredecessorWal, Reader, WalWriteMode, Writer, WriterOptions};
 use testkit::fault::{Call, FaultFs, Injection, Plan, sort_of};
@@ -149,7 +149,8 @@ fn a_whole_wal_is_no_loss_whatever_was_written_last() {
         assert_eq!(keys(&scratch.path().join("db")), 4);
 
         // Without its last record it is cut off, cleanly.
-        let file = Env::os().fs.open(&files[0], OpenMode::Read).expect("it is there");
+        let file =
+            Env::os().fs.open_random_access(&files[0], IoMode::Buffered).expect("it is there");
         let mut reader = Reader::new(file, FileNumber(0));
         while let Event::Record(_) = reader.next_event().expect("readable") {}
         let log = std::fs::File::options().write(true).open(&files[0]).expect("it is there");
@@ -389,7 +390,7 @@ type Batch = (u64, u32, Vec<u8>);
 fn replace_log(directory: &Path, batches: &[Batch]) {
     let log = logs(directory).pop().expect("a WAL");
     let number = log.file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
-    let file = Env::os().fs.open(&log, OpenMode::Create).expect("a file");
+    let file = Env::os().fs.create_writable(&log, IoMode::Buffered).expect("a file");
     let mut writer =
         Writer::new(file, FileNumber(number), WriterOptions::default()).expect("a log");
     for (sequence, count, operations) in batches {
@@ -518,7 +519,7 @@ fn a_wal_is_no_other_by_the_sequence_number_of_a_batch() {
         FileNumber(log.file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number"));
     let framed = |recyclable: bool, value_size: usize| {
         let path = scratch.path().join("framed");
-        let file = Env::os().fs.open(&path, OpenMode::Create).expect("a file");
+        let file = Env::os().fs.create_writable(&path, IoMode::Buffered).expect("a file");
         let options = WriterOptions { recyclable, ..WriterOptions::default() };
         let mut batch = WriteBatch::new();
         batch.put("key", vec![b'v'; value_size]).expect("a put");

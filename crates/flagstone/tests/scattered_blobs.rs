@@ -12,7 +12,7 @@ use std::time::Duration;
 use flagstone::base::Result;
 use flagstone::db::Db;
 use flagstone::env::{
-    Advice, Clock, Env, File, FileAround, FileSystem, FileSystemAround, OpenMode,
+    Advice, AnyFile, Clock, Env, FileAround, FileSystem, FileSystemAround, OpenMode,
     memory::MemoryFileSystem,
 };
 use testkit::{HandClock, settings};
@@ -32,13 +32,13 @@ struct Device {
 }
 
 struct DeviceFile {
-    file: Arc<dyn File>,
+    file: AnyFile,
     device: Device,
 }
 
 impl FileAround for DeviceFile {
-    fn inner(&self) -> &dyn File {
-        &*self.file
+    fn inner(&self) -> &AnyFile {
+        &self.file
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -70,10 +70,10 @@ impl FileSystemAround for Device {
         &*self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let file = FileSystem::open(&*self.files, path, mode)?;
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let file = mode.open(&*self.files, path)?;
         if mode.only_reads() && path.extension().is_some_and(|ending| ending == "blob") {
-            Ok(Arc::new(DeviceFile { file, device: self.clone() }))
+            Ok(AnyFile::around(DeviceFile { file, device: self.clone() }))
         } else {
             Ok(file)
         }

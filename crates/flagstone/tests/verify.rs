@@ -15,7 +15,9 @@ use flagstone::base::{Code, Error};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Fault, VerifyReport, salvage};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, read_file};
+use flagstone::env::{
+    AnyFile, Env, FileAround, FileSystem, FileSystemAround, IoMode, OpenMode, read_file,
+};
 use flagstone::manifest::{self, VersionEdit};
 use flagstone::options::{FlushOptions, Options, RecoveryMode};
 use testkit::fault::{Call, FaultFs, Injection, Plan, sort_of};
@@ -69,7 +71,7 @@ fn disk_of(files: &Files) -> MemoryFileSystem {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new(DB)).expect("files in memory");
     for (name, bytes) in files {
-        let file = fs.open(&Path::new(DB).join(name), OpenMode::Create).expect("a file");
+        let file = fs.create_writable(&Path::new(DB).join(name), IoMode::Buffered).expect("a file");
         file.write_at(0, bytes).expect("written");
     }
     fs
@@ -304,7 +306,7 @@ fn write_after_crash(fs: &MemoryFileSystem, mode: RecoveryMode) {
         fs.remove(&Path::new(DB).join(name)).expect("it is there");
     }
     for (name, bytes) in &killed {
-        let file = fs.open(&Path::new(DB).join(name), OpenMode::Create).expect("a file");
+        let file = fs.create_writable(&Path::new(DB).join(name), IoMode::Buffered).expect("a file");
         file.write_at(0, bytes).expect("written");
     }
 }
@@ -367,7 +369,8 @@ fn an_older_wal_under_a_higher_number_is_told_once() {
     let fs = disk_of(&files);
     let options = options(&fs);
     let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
-    let copy = fs.open(&Path::new(DB).join("000099.log"), OpenMode::Create).expect("a file");
+    let copy =
+        fs.create_writable(&Path::new(DB).join("000099.log"), IoMode::Buffered).expect("a file");
     let db = Db::open_read_only_with_families(DB, &options, &families).expect("it opens");
     // Later: it would not open.
     copy.write_at(0, &files[&wals(&files)[0]]).expect("written");
@@ -529,17 +532,17 @@ fn a_wal_that_cannot_be_read_is_one_fault() {
 /// Files of which the first bytes cannot be read from some moment on, if they are WALs.
 struct BadSectors(MemoryFileSystem, Arc<AtomicBool>);
 
-struct BadFront(Arc<dyn File>, Arc<AtomicBool>);
+struct BadFront(AnyFile, Arc<AtomicBool>);
 
 impl FileSystemAround for BadSectors {
     fn inner(&self) -> &dyn FileSystem {
         &self.0
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>, Error> {
-        let file = FileSystem::open(&self.0, path, mode)?;
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile, Error> {
+        let file = mode.open(&self.0, path)?;
         if path.extension().is_some_and(|extension| extension == "log") {
-            Ok(Arc::new(BadFront(file, self.1.clone())))
+            Ok(AnyFile::around(BadFront(file, self.1.clone())))
         } else {
             Ok(file)
         }
@@ -547,8 +550,8 @@ impl FileSystemAround for BadSectors {
 }
 
 impl FileAround for BadFront {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {

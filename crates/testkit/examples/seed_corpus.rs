@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flagstone::base::Result;
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{FileSystem, OpenMode};
+use flagstone::env::{FileSystem, IoMode};
 use testkit::fuzz::{TARGETS, seeds};
 
 fn main() -> Result<()> {
@@ -15,7 +15,7 @@ fn main() -> Result<()> {
         OsFileSystem.create_directory(&directory)?;
         for (number, seed) in seeds(name).iter().enumerate() {
             OsFileSystem
-                .open(&directory.join(format!("seed-{number:03}")), OpenMode::Create)?
+                .create_writable(&directory.join(format!("seed-{number:03}")), IoMode::Buffered)?
                 .write_at(0, seed)?;
         }
     }

@@ -18,7 +18,7 @@ use flagstone::base::file_name::FileKind;
 use flagstone::base::{FileNumber, InternalIterator, ValueType};
 use flagstone::blob::{BlobIndex, FOOTER_SIZE, HEADER_SIZE};
 use flagstone::db::{ColumnFamily, Db, LiveFile, MemoryUsage};
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::options::{ColumnFamilyOptions, Options};
 use flagstone::sst::{IterSettings, Table, TableReadSettings};
 
@@ -160,7 +160,7 @@ fn check_entries(env: &Env, family: &ColumnFamily, live: &[LiveFile]) {
     let mut referred: BTreeMap<FileNumber, u64> = BTreeMap::new();
     let of_family = || live.iter().filter(|file| file.column_family == family.name());
     for file in of_family().filter(|file| file.level.is_some()) {
-        let opened = env.fs.open(&file.path, OpenMode::Read).expect("a table");
+        let opened = env.fs.open_random_access(&file.path, IoMode::Buffered).expect("a table");
         let comparator = family.options().comparator.clone();
         let settings = TableReadSettings { comparator, ..TableReadSettings::default() };
         let table = Table::open(opened, file.size, settings).expect("a table");

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use flagstone::base::Result;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{FileSystem, OpenMode, read_file};
+use flagstone::env::{FileSystem, IoMode, read_file};
 use flagstone::options::{self, Options};
 
 use crate::seeds::Telling;
@@ -59,7 +59,7 @@ fn disk_of(files: &Files) -> MemoryFileSystem {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/db")).expect("files in memory");
     for (path, bytes) in files {
-        fs.open(path, OpenMode::Create)
+        fs.create_writable(path, IoMode::Buffered)
             .expect("files in memory")
             .write_at(0, bytes)
             .expect("it is sound");

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagstone::base::{Code, Error, Result, SubCode};
-use flagstone::env::{self, DIRECT_BLOCK, File, FileAround, FileSystem, Mapping, OpenMode};
+use flagstone::env::{
+    self, AnyFile, DIRECT_BLOCK, FileAround, FileSystem, Mapping, OpenMode, RandomAccessFile,
+};
 use parking_lot::Mutex;
 
 /// What all files take together, and may take.
@@ -140,13 +142,13 @@ fn full(path: &Path) -> Error {
 }
 
 struct QuotaFile {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     space: Arc<Space>,
 }
 
 impl FileAround for QuotaFile {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -190,8 +192,8 @@ impl env::FileSystemAround for QuotaFs {
         &*self.inner
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let inner = self.inner.open(path, mode)?;
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let inner = mode.open(&*self.inner, path)?;
         if !self.is_limited(path) {
             return Ok(inner);
         }
@@ -202,7 +204,7 @@ impl env::FileSystemAround for QuotaFs {
         if mode.creates() {
             space.shrink(0);
         }
-        Ok(Arc::new(QuotaFile { inner, space }))
+        Ok(AnyFile::around(QuotaFile { inner, space }))
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flagstone::base::mutant;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use testkit::fakes;
 use testkit::laboratory::EXPERIMENTS;
 use testkit::mutants::{By, CAUGHT, Caught, FINDING, patches, search_all};
@@ -139,7 +139,8 @@ fn root() -> PathBuf {
 }
 
 fn read(path: &Path) -> String {
-    let file = Env::os().fs.open(path, OpenMode::Read).expect("a file of the repository");
+    let file =
+        Env::os().fs.open_random_access(path, IoMode::Buffered).expect("a file of the repository");
     let mut bytes = Vec::new();
     file.read_onto(0, file.size().expect("its size") as usize, &mut bytes).expect("its bytes");
     String::from_utf8(bytes).expect("plain text")

@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use flagstone::base::Result;
-use flagstone::env::{Env, File, OpenMode};
+use flagstone::env::{Env, IoMode, WritableFile};
 
 use super::flags::Flags;
 
 /// A file that grows by a line every so many seconds.
 pub struct Reporter<'a> {
     env: &'a Env,
-    file: Arc<dyn File>,
+    file: Arc<dyn WritableFile>,
     offset: u64,
     interval: Duration,
     start_us: u64,
@@ -29,7 +29,7 @@ impl<'a> Reporter<'a> {
         if interval.is_zero() {
             return Ok(None);
         }
-        let file = env.fs.open(&flags.report_file, OpenMode::Create)?;
+        let file = env.fs.create_writable(&flags.report_file, IoMode::Buffered)?;
         let start_us = env.clock.now_us();
         let mut reporter = Self { env, file, offset: 0, interval, start_us, told: 0 };
         reporter.append("secs_elapsed,interval_qps\n")?;

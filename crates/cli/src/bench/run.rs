@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock, mpsc};
 
 use flagstone::base::file_name::{self, FileKind};
 use flagstone::db::{Db, another_owner};
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::options::{CompactRangeOptions, Options};
 use serde_json::{Map, Value, json};
 
@@ -397,7 +397,7 @@ fn remove_database(options: &Options, directory: &Path) -> Result<(), Failure> {
                 directory.display()
             )));
         }
-        fs.open(&mark, OpenMode::Create)?.write_at(0, MARK_TEXT)?;
+        fs.create_writable(&mark, IoMode::Buffered)?.write_at(0, MARK_TEXT)?;
     }
     let (tables, wals) = directories(options, directory);
     let remove = |directory: &Path, is_its: fn(FileKind) -> bool| -> Result<(), Failure> {

@@ -22,7 +22,7 @@ use std::sync::Mutex;
 
 use clap::Args;
 use flagstone::cache::PolicyKind;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::options::value::SettingValue;
 
 use crate::arguments::Common;
@@ -154,7 +154,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     // Before the replays, which may take hours.
     let plot = match &arguments.plot {
-        Some(path) => Some(Env::os().fs.open(path, OpenMode::Create)?),
+        Some(path) => Some(Env::os().fs.create_writable(path, IoMode::Buffered)?),
         None => None,
     };
     let obtained = clock.now_us();

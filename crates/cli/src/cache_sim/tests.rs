@@ -141,7 +141,7 @@ fn a_long_trace_has_the_hits_that_it_always_had() {
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    Env::os().fs.open(path, OpenMode::Create).unwrap().write_at(0, bytes).unwrap();
+    Env::os().fs.create_writable(path, IoMode::Buffered).unwrap().write_at(0, bytes).unwrap();
 }
 
 fn oracle(requests: &[(u64, u32)]) -> Vec<u8> {

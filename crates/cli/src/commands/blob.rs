@@ -7,7 +7,7 @@ use flagstone::base::compression::CompressionType;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{Error, counted};
 use flagstone::blob::{BlobFileScan, MAGIC};
-use flagstone::env::{Env, File, OpenMode};
+use flagstone::env::{Env, IoMode, RandomAccessFile};
 use serde_json::json;
 
 use crate::arguments::Common;
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
-    let file = Env::os().fs.open(&arguments.file, OpenMode::Read)?;
+    let file = Env::os().fs.open_random_access(&arguments.file, IoMode::Buffered)?;
     let mut scan =
         BlobFileScan::new(file.clone()).map_err(|error| named(error, &*file, &arguments.file))?;
     let notation = Notation::new(arguments.hex);
@@ -98,7 +98,7 @@ fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Resul
 }
 
 /// What is wrong with a file that somebody named: by mistake it may be of another kind.
-fn named(error: Error, file: &dyn File, path: &Path) -> Error {
+fn named(error: Error, file: &dyn RandomAccessFile, path: &Path) -> Error {
     match kind::of(path) {
         Some(FileKind::Blob(_)) => error,
         _ if error.is_corruption() && !begins_like_one(file) => {
@@ -108,7 +108,7 @@ fn named(error: Error, file: &dyn File, path: &Path) -> Error {
     }
 }
 
-fn begins_like_one(file: &dyn File) -> bool {
+fn begins_like_one(file: &dyn RandomAccessFile) -> bool {
     let mut start = [0; 4];
     // What cannot be read is told as that.
     file.read_at(0, &mut start).is_err() || start == MAGIC.to_le_bytes()

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
 use flagstone::base::{Error, counted};
-use flagstone::env::{Env, FileSystem, OpenMode, directory_of};
+use flagstone::env::{Env, FileSystem, IoMode, directory_of};
 use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
@@ -192,7 +192,7 @@ fn write_value(
         fs.create_directory(&parent).map_err(Obstacle::File)?;
         *directory = parent;
     }
-    let file = fs.open(target, OpenMode::Create).map_err(Obstacle::File)?;
+    let file = fs.create_writable(target, IoMode::Buffered).map_err(Obstacle::File)?;
     let mut offset = 0;
     let mut write_next = || match value.next().map_err(Obstacle::Value)? {
         None => Ok(false),

@@ -11,7 +11,7 @@ use clap::Args;
 use flagstone::base::{Code, Error, counted};
 use flagstone::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use flagstone::db::{ColumnFamily, Db, OpenFiles, Ticker};
-use flagstone::env::{Env, FileSystem, OpenMode};
+use flagstone::env::{Env, FileSystem, IoMode};
 use flagstone::options::WriteOptions;
 use serde_json::json;
 use walkdir::{DirEntry, WalkDir};
@@ -340,7 +340,8 @@ impl Import<'_> {
     /// Stores a file piece by piece; its size.
     fn stream(&self, found: &Found) -> Result<u64, Obstacle> {
         check_size(found.size, &found.path).map_err(Obstacle::File)?;
-        let file = self.fs.open(&found.path, OpenMode::Read).map_err(Obstacle::File)?;
+        let file =
+            self.fs.open_random_access(&found.path, IoMode::Buffered).map_err(Obstacle::File)?;
         let writer = self.db.put_stream(self.family, &found.key, &WriteOptions::default());
         let mut writer = writer.map_err(refused)?;
         let (mut offset, mut piece) = (0, vec![0; PIECE_SIZE]);
@@ -402,7 +403,7 @@ fn check_size(size: u64, path: &Path) -> Result<(), Error> {
 /// /sys) tell 0 or a page.
 fn read_value(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>, Error> {
     const ROOM_MIN: u64 = 4096;
-    let file = fs.open(path, OpenMode::Read)?;
+    let file = fs.open_random_access(path, IoMode::Buffered)?;
     let size = file.size()?;
     check_size(size, path)?;
     // With a byte more than the size the end shows without another buffer.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
 use flagstone::base::{Error, FileNumber};
-use flagstone::env::{Env, File, FileSystem, OpenMode};
+use flagstone::env::{Env, FileSystem, IoMode, RandomAccessFile};
 use flagstone::manifest::{self, EditIterator};
 use flagstone::wal::{Event, Reader};
 use serde_json::json;
@@ -58,10 +58,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 /// A MANIFEST, and its edits: another process may remove it while these are printed.
-type Opened = (Arc<dyn File>, EditIterator);
+type Opened = (Arc<dyn RandomAccessFile>, EditIterator);
 
 fn open(fs: &dyn FileSystem, path: &Path) -> Result<Opened, Error> {
-    Ok((fs.open(path, OpenMode::Read)?, manifest::dump(fs, path)?))
+    Ok((fs.open_random_access(path, IoMode::Buffered)?, manifest::dump(fs, path)?))
 }
 
 fn print((file, dump): Opened, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
@@ -101,7 +101,7 @@ fn print((file, dump): Opened, common: &Common, verdict: &mut Verdict) -> Result
 }
 
 /// What is left of a last record that is not whole, of a MANIFEST that is sound otherwise.
-fn torn_end(file: &Arc<dyn File>) -> Result<Option<Error>, Failure> {
+fn torn_end(file: &Arc<dyn RandomAccessFile>) -> Result<Option<Error>, Failure> {
     // Its headers carry no number.
     let mut reader = Reader::new(file.clone(), FileNumber(0));
     loop {

@@ -7,7 +7,7 @@ use clap::Args;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{Comparator, InternalIterator, PrefixExtractor, counted};
 use flagstone::db::another_owner;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::manifest;
 use flagstone::sst::{
     Footer, IterSettings, Table, TableProperties, TableReadSettings, read_table_properties,
@@ -133,7 +133,7 @@ fn open_named(env: &Env, path: &Path) -> flagstone::base::Result<Opened> {
 
 fn ends_like_a_table(env: &Env, path: &Path) -> bool {
     let end = || {
-        let file = env.fs.open(path, OpenMode::Read)?;
+        let file = env.fs.open_random_access(path, IoMode::Buffered)?;
         let mut end = [0; 8];
         let read = file.read_at(file.size()?.saturating_sub(8), &mut end)?;
         Ok::<_, flagstone::base::Error>(Footer::is_claimed(&end[..read]))
@@ -210,7 +210,7 @@ fn list(env: &Env, places: &[PathBuf]) -> Result<Vec<Found>, Failure> {
 }
 
 fn open(env: &Env, path: &Path) -> flagstone::base::Result<Opened> {
-    let file = env.fs.open(path, OpenMode::Read)?;
+    let file = env.fs.open_random_access(path, IoMode::Buffered)?;
     let size = file.size()?;
     let properties = read_table_properties(file.clone(), size)?;
     let settings = TableReadSettings {

@@ -8,7 +8,7 @@ use clap::Args;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{ColumnFamilyId, Error, FileNumber, counted};
 use flagstone::batch::{BatchView, Operation};
-use flagstone::env::{Env, File, OpenMode};
+use flagstone::env::{Env, IoMode, RandomAccessFile};
 use flagstone::wal::{Damage, DamageKind, Event, Gap, Reader};
 use serde_json::{Map, Value, json};
 
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             arguments.file.display()
         )));
     }
-    let file = fs.open(&arguments.file, OpenMode::Read)?;
+    let file = fs.open_random_access(&arguments.file, IoMode::Buffered)?;
     let number =
         arguments.number.map(FileNumber).or_else(|| number_of(&arguments.file)).ok_or_else(
             || {
@@ -104,7 +104,7 @@ impl Hole {
     }
 
     /// It as the end of the log in `file`: that a log ends so is no fault.
-    fn to_end(&self, file: &dyn File) -> String {
+    fn to_end(&self, file: &dyn RandomAccessFile) -> String {
         let all = self.gap.damage().dropped;
         let rest = counted(all, "byte");
         let what = match self.first.kind {
@@ -124,13 +124,13 @@ impl Hole {
     }
 
     /// It as a fault, with all bytes up to the next record.
-    fn to_fault(&self, file: &dyn File) -> Error {
+    fn to_fault(&self, file: &dyn RandomAccessFile) -> Error {
         self.gap.damage().to_error(file)
     }
 }
 
 /// Where a log has holes in front of records.
-fn holes(file: &Arc<dyn File>, number: FileNumber) -> Result<BTreeSet<u64>, Failure> {
+fn holes(file: &Arc<dyn RandomAccessFile>, number: FileNumber) -> Result<BTreeSet<u64>, Failure> {
     let mut reader = Reader::new(file.clone(), number);
     let (mut hole, mut holes) = (None, BTreeSet::new());
     loop {
@@ -204,7 +204,7 @@ impl Printer<'_> {
     fn in_front_of_record(
         &mut self,
         hole: &Hole,
-        file: &Arc<dyn File>,
+        file: &Arc<dyn RandomAccessFile>,
         number: FileNumber,
     ) -> Result<(), Failure> {
         let holes = match self.holes.take() {
@@ -224,7 +224,7 @@ impl Printer<'_> {
     }
 
     /// No record follows.
-    fn end(&mut self, hole: &Hole, file: &dyn File) -> Result<(), Failure> {
+    fn end(&mut self, hole: &Hole, file: &dyn RandomAccessFile) -> Result<(), Failure> {
         if hole.is_end() {
             self.output.finding(self.common.json, "end:", &hole.to_end(file))
         } else {

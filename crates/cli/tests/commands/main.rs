@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::{contents, failed, printed, run, run_with_input};
-use flagstone::env::{Env, OpenMode, read_file};
+use flagstone::env::{Env, IoMode, read_file};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8")
@@ -19,7 +19,7 @@ fn fixtures() -> PathBuf {
 fn write(path: &Path, bytes: &[u8]) {
     let fs = Env::os().fs;
     fs.create_directory(path.parent().unwrap()).unwrap();
-    fs.open(path, OpenMode::Create).unwrap().write_at(0, bytes).unwrap();
+    fs.create_writable(path, IoMode::Buffered).unwrap().write_at(0, bytes).unwrap();
 }
 
 /// A copy of a fixture that may be changed.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flagstone::base::{FileNumber, Remedy};
 use flagstone::db::{Db, TtlDb, TtlOptions, salvage};
-use flagstone::env::OpenMode;
+use flagstone::env::IoMode;
 use flagstone::options::{ColumnFamilyOptions, Options, load_latest};
 use flagstone::wal::{Writer, WriterOptions};
 use rustix::io::Errno;
@@ -146,7 +146,8 @@ pub fn correct_line() -> Tried {
 pub fn decide_prepared() -> Tried {
     let options = options("");
     Db::open("/db", &options).unwrap().close().unwrap();
-    let file = options.env.fs.open(Path::new("/db/000077.log"), OpenMode::Create).unwrap();
+    let file =
+        options.env.fs.create_writable(Path::new("/db/000077.log"), IoMode::Buffered).unwrap();
     let mut writer = Writer::new(file, FileNumber(77), WriterOptions::default()).unwrap();
     let header = [&100u64.to_le_bytes()[..], &1u32.to_le_bytes()].concat();
     writer.add_record_parts(&[&header, b"\x09", b"\x01\x01a\x04in-x", b"\x0a\x02x1"]).unwrap();

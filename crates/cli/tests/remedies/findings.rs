@@ -7,7 +7,7 @@ use flagstone::base::{MergeOperator, Remedy, SubCode};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, salvage};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::options::{Options, WriteOptions};
 use testkit::{Call, FaultFs, Injection, Plan, QuotaFs, Sort, steps};
 
@@ -147,7 +147,8 @@ pub fn another_style() -> Tried {
 pub fn leave_strays() -> Tried {
     let options = options("");
     Db::open("/db", &options).unwrap().close().unwrap();
-    let stray = options.env.fs.open(Path::new("/db/000099.sst"), OpenMode::Create).unwrap();
+    let stray =
+        options.env.fs.create_writable(Path::new("/db/000099.sst"), IoMode::Buffered).unwrap();
     stray.write_at(0, b"nothing names it").unwrap();
     let before = looked(&options);
     Db::open("/db", &options).unwrap().close().unwrap();

@@ -30,7 +30,7 @@ use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, Compressor};
 use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::base::{FileNumber, Result, Sometimes};
-use crate::env::{File, PageRuns, page_run};
+use crate::env::{PageRuns, WritableFile, page_run};
 
 /// Bytes of a record before its value for which nothing is allocated.
 const FRONT_USUAL: usize = 128;
@@ -54,7 +54,7 @@ pub type BlobIndexes = SmallVec<[BlobIndex; 1]>;
 ///
 /// **Thread safety.** Any number of threads may append at the same time.
 pub struct BlobAppender {
-    file: Arc<dyn File>,
+    file: Arc<dyn WritableFile>,
     number: FileNumber,
     settings: BlobBuilderSettings,
     /// Those that nobody uses now: setting one up is dear.
@@ -85,7 +85,7 @@ impl BlobAppender {
     /// # Errors
     /// `IoError`.
     pub fn new(
-        file: Arc<dyn File>,
+        file: Arc<dyn WritableFile>,
         number: FileNumber,
         settings: BlobBuilderSettings,
     ) -> Result<Self> {
@@ -216,7 +216,7 @@ impl BlobAppender {
     }
 
     /// The file underneath.
-    pub fn file(&self) -> &Arc<dyn File> {
+    pub fn file(&self) -> &Arc<dyn WritableFile> {
         &self.file
     }
 

@@ -9,20 +9,20 @@ use crate::base::compression::CompressionType;
 use crate::base::file_name;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{self, File, FileSystem, OpenMode, PAGE_RUN};
+use crate::env::{self, AnyFile, FileSystem, IoMode, PAGE_RUN};
 
 const FAMILY: ColumnFamilyId = ColumnFamilyId(3);
 const NUMBER: FileNumber = FileNumber(10);
 
 /// A file whose writes fail, after half of their bytes, while it is told to.
 struct Failing {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     fails: AtomicBool,
 }
 
 impl env::FileAround for Failing {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -30,7 +30,7 @@ impl env::FileAround for Failing {
             return self.inner.write_at(offset, data);
         }
         self.inner.write_at(offset, &data[..data.len() / 2])?;
-        Err(Error::io("write", self.path(), std::io::Error::other("broken")))
+        Err(Error::io("write", self.inner.path(), std::io::Error::other("broken")))
     }
 }
 
@@ -38,8 +38,8 @@ fn new_file() -> Arc<Failing> {
     let fs = MemoryFileSystem::new();
     let path: PathBuf = file_name::blob(Path::new("/db"), NUMBER);
     fs.create_directory(Path::new("/db")).unwrap();
-    let inner = fs.open(&path, OpenMode::Create).unwrap();
-    Arc::new(Failing { inner, fails: AtomicBool::new(false) })
+    let inner = fs.create_writable(&path, IoMode::Buffered).unwrap();
+    Arc::new(Failing { inner: inner.into(), fails: AtomicBool::new(false) })
 }
 
 fn appender(file: &Arc<Failing>, compression: CompressionType) -> BlobAppender {
@@ -155,7 +155,7 @@ fn zeros_go_ahead_of_small_values_and_are_cut_off() {
     let appender = appender(&file, CompressionType::None);
     let value = |n: usize| format!("{n}").repeat(1_000);
     let mut indexes: Vec<_> = (0..50).map(|n| append(&appender, "k", &value(n)).unwrap()).collect();
-    let ahead = file.size().unwrap();
+    let ahead = file.inner.size().unwrap();
     assert!(ahead > appender.end() && ahead.is_multiple_of(PAGE_RUN), "{ahead}");
     // Zeros that cannot be written take nothing with them.
     file.fails.store(true, Ordering::Relaxed);
@@ -179,7 +179,7 @@ fn longer_values_have_longer_runs_once_the_file_is_large() {
     let indexes: Vec<_> = (0..40)
         .map(|_| {
             let index = append(&appender, "k", &value).unwrap();
-            ahead.push(file.size().unwrap() - appender.end());
+            ahead.push(file.inner.size().unwrap() - appender.end());
             index
         })
         .collect();
@@ -201,7 +201,7 @@ fn a_file_that_is_synced_with_each_value_gets_no_zeros() {
     for _ in 0..50 {
         append(&appender, "k", &"value".repeat(1_000)).unwrap();
         appender.note_sync();
-        assert_eq!(file.size().unwrap(), appender.end());
+        assert_eq!(file.inner.size().unwrap(), appender.end());
     }
 }
 
@@ -241,6 +241,6 @@ fn a_value_in_pieces_has_a_file_of_its_own() {
     assert_eq!(&*reader.get(b"key", &index, true).unwrap(), value.as_slice());
     reader.check(b"key", &index).unwrap();
     assert!(reader.check(b"KEY", &index).unwrap_err().is_corruption());
-    file.write_at(index.offset + 999_999, b"x").unwrap();
+    file.inner.write_at(index.offset + 999_999, b"x").unwrap();
     assert!(reader.check(b"key", &index).unwrap_err().is_corruption());
 }

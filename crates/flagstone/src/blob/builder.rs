@@ -10,7 +10,7 @@ use super::format::{
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionOptions, CompressionType, Compressor};
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
-use crate::env::{BufferedWriter, File};
+use crate::env::{BufferedWriter, WritableFile};
 
 /// How blob files are written.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ impl BlobFileBuilder {
     /// # Errors
     /// `IoError`; `InvalidArgument` if the codec refuses its parameters.
     pub fn new(
-        file: Arc<dyn File>,
+        file: Arc<dyn WritableFile>,
         number: FileNumber,
         settings: &BlobBuilderSettings,
     ) -> Result<Self> {
@@ -172,7 +172,7 @@ impl BlobFileBuilder {
     }
 
     /// The file underneath.
-    pub fn file(&self) -> &Arc<dyn File> {
+    pub fn file(&self) -> &Arc<dyn WritableFile> {
         self.writer.file()
     }
 }

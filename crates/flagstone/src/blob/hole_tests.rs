@@ -1,25 +1,26 @@
 //! Blob files with holes where dead records lie, scanned and read.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::*;
 use crate::base::compression::CompressionType;
 use crate::base::{ColumnFamilyId, FileNumber};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{File, FileSystem, OpenMode, read_until_end};
+use crate::env::{FileSystem, IoMode, read_until_end};
 
 const BLOCK: u64 = 64;
 const NUMBER: FileNumber = FileNumber(10);
 const FAMILY: ColumnFamilyId = ColumnFamilyId(3);
 
+const PATH: &str = "/db/000010.blob";
+
 type Records = Vec<(Vec<u8>, BlobIndex)>;
 
 /// Some keys, and where their values lie, in a sealed file with values of up to so many bytes.
-fn written(random: &mut fastrand::Rng, longest: usize) -> (Arc<dyn File>, Records) {
+fn written(random: &mut fastrand::Rng, longest: usize) -> (MemoryFileSystem, Records) {
     let fs = MemoryFileSystem::with_block_size(BLOCK);
     fs.create_directory(Path::new("/db")).unwrap();
-    let file = fs.open(Path::new("/db/000010.blob"), OpenMode::Create).unwrap();
+    let file = fs.create_writable(Path::new(PATH), IoMode::Buffered).unwrap();
     let settings = BlobBuilderSettings {
         column_family: FAMILY,
         compression: CompressionType::None,
@@ -34,7 +35,7 @@ fn written(random: &mut fastrand::Rng, longest: usize) -> (Arc<dyn File>, Record
     });
     let records = records.collect();
     builder.finish().unwrap();
-    (file, records)
+    (fs, records)
 }
 
 #[test]
@@ -42,7 +43,8 @@ fn what_is_live_is_found_between_whole_and_torn_holes() {
     for seed in 0..300 {
         let mut random = fastrand::Rng::with_seed(seed);
         let longest = random.choice([2, 40, 300, 3000]).unwrap();
-        let (file, records) = written(&mut random, longest);
+        let (fs, records) = written(&mut random, longest);
+        let file = fs.open_reclaimable(Path::new(PATH)).unwrap();
         let live_part = random.f64();
         let (live, dead): (Vec<_>, Vec<_>) = records.iter().partition(|_| random.f64() < live_part);
         let total = records.iter().map(|(key, index)| index.record_bytes(key.len())).sum();
@@ -71,7 +73,8 @@ fn what_is_live_is_found_between_whole_and_torn_holes() {
 #[test]
 fn a_damaged_record_is_no_hole() {
     let mut random = fastrand::Rng::with_seed(1);
-    let (file, records) = written(&mut random, 300);
+    let (fs, records) = written(&mut random, 300);
+    let file = fs.reopen_writable(Path::new(PATH)).unwrap();
     let (_, index) = &records[20];
     let mut byte = [0];
     read_until_end(&*file, index.offset, &mut byte).unwrap();

@@ -24,7 +24,7 @@ use bytes::{Bytes, BytesMut};
 use super::format::{BlobIndex, HEADER_SIZE};
 use super::reader::BlobFileReader;
 use crate::base::{FileNumber, Result, Sometimes};
-use crate::env::{Advice, File};
+use crate::env::{Advice, RandomAccessFile};
 
 /// So many references must be in order before a window is opened.
 const PATIENCE: u32 = 2;
@@ -352,7 +352,7 @@ impl Run {
     }
 
     /// Has the system fetch what comes behind a window.
-    fn hint(&mut self, file: &dyn File, end: u64, window: u64) {
+    fn hint(&mut self, file: &dyn RandomAccessFile, end: u64, window: u64) {
         let reach = window * WINDOWS_HINTED;
         let from = if (end..=end + reach).contains(&self.hinted) { self.hinted } else { end };
         let to = (end + reach).min(self.reader.records_end());
@@ -368,7 +368,7 @@ impl Run {
 impl Buffer {
     /// Reads `length` bytes; fewer at the file's end. What was handed out before must be dropped if
     /// its memory is to be used again.
-    fn fill(&mut self, file: &dyn File, offset: u64, length: usize) -> Result<()> {
+    fn fill(&mut self, file: &dyn RandomAccessFile, offset: u64, length: usize) -> Result<()> {
         // Not that of one huge value for a small one.
         let is_fit = (length..=KEPT_BYTES_MAX.max(length)).contains(&self.memory.len());
         let kept = std::mem::take(&mut self.memory).try_into_mut().ok().filter(|_| is_fit);

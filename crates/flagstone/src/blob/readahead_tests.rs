@@ -11,27 +11,27 @@ use crate::base::compression::CompressionType;
 use crate::base::file_name;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{self, Advice, File, FileSystem, OpenMode};
+use crate::env::{self, Advice, AnyFile, FileSystem, IoMode};
 
 const FAMILY: ColumnFamilyId = ColumnFamilyId(3);
 
 /// A file that notes what is read of it, and cannot read what lies beyond some place.
 struct Watched {
-    file: Arc<dyn File>,
+    file: AnyFile,
     reads: Mutex<Vec<(u64, usize)>>,
     hints: Mutex<Vec<Advice>>,
     unreadable_from: Mutex<u64>,
 }
 
 impl env::FileAround for Watched {
-    fn inner(&self) -> &dyn File {
-        &*self.file
+    fn inner(&self) -> &AnyFile {
+        &self.file
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.reads.lock().push((offset, buffer.len()));
         if offset + buffer.len() as u64 > *self.unreadable_from.lock() {
-            return Err(Error::io("read", self.path(), std::io::Error::other("a bad sector")));
+            return Err(Error::io("read", self.file.path(), std::io::Error::other("a bad sector")));
         }
         self.file.read_at(offset, buffer)
     }
@@ -60,7 +60,7 @@ impl Scene {
             let path: PathBuf = file_name::blob(Path::new("/db"), number);
             let settings =
                 BlobBuilderSettings { column_family: FAMILY, compression, ..Default::default() };
-            let file = fs.open(&path, OpenMode::Create).unwrap();
+            let file = fs.create_writable(&path, IoMode::Buffered).unwrap();
             let mut builder = BlobFileBuilder::new(file, number, &settings).unwrap();
             let entries = (0..values).map(|at| {
                 let key = format!("key{at:06}").into_bytes();
@@ -72,7 +72,7 @@ impl Scene {
             scene.values.push(entries.collect());
             builder.finish().unwrap();
             let watched = Arc::new(Watched {
-                file: fs.open(&path, OpenMode::Update).unwrap(),
+                file: fs.reopen_writable(&path).unwrap().into(),
                 reads: Mutex::default(),
                 hints: Mutex::default(),
                 unreadable_from: Mutex::new(u64::MAX),
@@ -237,7 +237,7 @@ fn gaps_that_overwritten_values_left_are_read_over() {
 fn a_damaged_value_fails_alone_and_by_its_place() {
     let mut scene = Scene::new(1, 200, 1000, CompressionType::None);
     let index = scene.values[0][100].2;
-    scene.files[0].1.write_at(index.offset + 500, b"!").unwrap();
+    scene.files[0].1.file.write_at(index.offset + 500, b"!").unwrap();
     for at in 0..200 {
         if at == 100 {
             let error = scene.read(0, at).unwrap_err();
@@ -257,9 +257,9 @@ fn a_value_written_after_its_place_was_read_ahead_is_read_again() {
     let mut scene = Scene::new(1, 200, 1000, CompressionType::None);
     let index = scene.values[0][20].2;
     let whole = scene.values[0][20].1.clone();
-    scene.files[0].1.write_at(index.offset, &[0; 1000]).unwrap();
+    scene.files[0].1.file.write_at(index.offset, &[0; 1000]).unwrap();
     (0..15).for_each(|at| scene.check(0, at));
-    scene.files[0].1.write_at(index.offset, &whole).unwrap();
+    scene.files[0].1.file.write_at(index.offset, &whole).unwrap();
     (15..200).for_each(|at| scene.check(0, at));
 }
 

@@ -18,7 +18,7 @@ use super::walk::RecordWalk;
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{ColumnFamilyId, Comparator, Error, Mutant, Result};
-use crate::env::{File, Place, read_together, read_until_end};
+use crate::env::{Place, RandomAccessFile, read_together, read_until_end};
 
 /// The longest value, in bytes: what a stored form may unfold to.
 pub(super) const MAX_VALUE_SIZE: usize = u32::MAX as usize;
@@ -35,7 +35,7 @@ const KEY_SEARCH_MAX: u64 = 64 << 20;
 ///
 /// **Thread safety.** Any number of threads may read at the same time.
 pub struct BlobFileReader {
-    file: Arc<dyn File>,
+    file: Arc<dyn RandomAccessFile>,
     column_family: ColumnFamilyId,
     compression: CompressionType,
     compression_byte: u8,
@@ -117,7 +117,7 @@ impl BlobFileReader {
     /// # Errors
     /// `Corruption` if the file is too short, header or footer is malformed, or it belongs to
     /// another family than `column_family`; `NotSupported` for an unknown compression; `IoError`.
-    pub fn open(file: Arc<dyn File>, column_family: ColumnFamilyId) -> Result<Self> {
+    pub fn open(file: Arc<dyn RandomAccessFile>, column_family: ColumnFamilyId) -> Result<Self> {
         let size = file.size()?;
         let footer_offset =
             size.checked_sub(FOOTER_SIZE as u64).filter(|&end| end >= HEADER_SIZE as u64);
@@ -137,7 +137,10 @@ impl BlobFileReader {
     ///
     /// # Errors
     /// As [`BlobFileReader::open`], of the header.
-    pub fn open_unsealed(file: Arc<dyn File>, column_family: ColumnFamilyId) -> Result<Self> {
+    pub fn open_unsealed(
+        file: Arc<dyn RandomAccessFile>,
+        column_family: ColumnFamilyId,
+    ) -> Result<Self> {
         let in_header = |error: Error| error.at(file.path()).at_offset(0);
         let size = file.size()?;
         if size < HEADER_SIZE as u64 {
@@ -163,7 +166,7 @@ impl BlobFileReader {
 
     /// A reader of a file that this process writes; `sealed` is what it holds once it is sealed.
     pub fn of_own(
-        file: Arc<dyn File>,
+        file: Arc<dyn RandomAccessFile>,
         column_family: ColumnFamilyId,
         compression: CompressionType,
         sealed: Option<&BlobFileSummary>,
@@ -309,7 +312,7 @@ impl BlobFileReader {
     }
 
     /// The file underneath.
-    pub fn file(&self) -> &Arc<dyn File> {
+    pub fn file(&self) -> &Arc<dyn RandomAccessFile> {
         &self.file
     }
 
@@ -425,7 +428,7 @@ impl BlobFileReader {
 ///
 /// # Errors
 /// Those of reading the file.
-fn own_key(file: &dyn File, index: &BlobIndex) -> Result<Option<Vec<u8>>> {
+fn own_key(file: &dyn RandomAccessFile, index: &BlobIndex) -> Result<Option<Vec<u8>>> {
     let most = index.offset.saturating_sub(HEADER_SIZE as u64).min(KEY_SEARCH_MAX) as usize;
     let (mut length, mut looked_at) = (0, RECORD_HEADER_SIZE);
     while length < most {
@@ -482,7 +485,11 @@ pub(super) fn compression_type(byte: u8) -> Result<CompressionType> {
 
 /// Reads `length` bytes that the file's size says are there. A read that stops short of them is no
 /// sign of damage: recovery would take it for the end of history.
-pub(super) fn read_exactly(file: &dyn File, offset: u64, length: usize) -> Result<Vec<u8>> {
+pub(super) fn read_exactly(
+    file: &dyn RandomAccessFile,
+    offset: u64,
+    length: usize,
+) -> Result<Vec<u8>> {
     let mut buffer = Vec::with_capacity(length);
     let mut filled = file.read_onto(offset, length, &mut buffer)?;
     if filled < length {

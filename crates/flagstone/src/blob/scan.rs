@@ -21,7 +21,7 @@ use super::reader::{MAX_VALUE_SIZE, compression_type, read_exactly};
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::{Error, FileNumber, Result, counted};
-use crate::env::{Advice, File};
+use crate::env::{Advice, RandomAccessFile};
 
 /// Bytes that are read at once.
 const READ_SIZE: u64 = 256 << 10;
@@ -63,7 +63,7 @@ impl BlobRecord {
 /// An error names the file and the offset of the record; the next item is the next record, if that
 /// can be found.
 pub struct BlobFileScan {
-    file: Arc<dyn File>,
+    file: Arc<dyn RandomAccessFile>,
     size: u64,
     header: BlobFileHeader,
     offset: u64,
@@ -83,7 +83,7 @@ impl BlobFileScan {
     ///
     /// # Errors
     /// `Corruption` if there is no correct header; `IoError`.
-    pub fn new(file: Arc<dyn File>) -> Result<Self> {
+    pub fn new(file: Arc<dyn RandomAccessFile>) -> Result<Self> {
         let size = file.size()?;
         file.advise(Advice::Sequential);
         let header_size = (HEADER_SIZE as u64).min(size) as usize;

@@ -7,7 +7,7 @@ use super::format::BlobIndex;
 use super::walk::BlobPieces;
 use crate::base::compression::CompressionType;
 use crate::base::{FileNumber, Result};
-use crate::env::File;
+use crate::env::WritableFile;
 
 /// A value that lies uncompressed in a blob file stays so from this many bytes on, whatever a
 /// family's compression is: compressing it would take memory for all of it, twice.
@@ -38,16 +38,16 @@ impl SeparationPolicy {
 }
 
 /// What gives a new, empty blob file and its number: a closure.
-pub trait OpenBlobFile: FnMut() -> Result<(FileNumber, Arc<dyn File>)> {}
+pub trait OpenBlobFile: FnMut() -> Result<(FileNumber, Arc<dyn WritableFile>)> {}
 
-impl<F: FnMut() -> Result<(FileNumber, Arc<dyn File>)>> OpenBlobFile for F {}
+impl<F: FnMut() -> Result<(FileNumber, Arc<dyn WritableFile>)>> OpenBlobFile for F {}
 
 /// A sealed blob file that still has to be synced and registered.
 pub struct FinishedBlobFile {
     /// What the MANIFEST is to say of it.
     pub summary: BlobFileSummary,
     /// The file, to be synced.
-    pub file: Arc<dyn File>,
+    pub file: Arc<dyn WritableFile>,
 }
 
 /// Takes the values of one flush or one part of a compaction to blob files, in the order of their

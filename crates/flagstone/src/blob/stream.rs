@@ -12,7 +12,7 @@ use super::format::{
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::CompressionType;
 use crate::base::{ColumnFamilyId, FileNumber, Result};
-use crate::env::{BufferedWriter, File};
+use crate::env::{BufferedWriter, WritableFile};
 
 /// Small pieces are gathered to this many bytes.
 const BUFFER_SIZE: usize = 256 << 10;
@@ -37,7 +37,7 @@ impl BlobStream {
     /// # Errors
     /// `IoError`.
     pub fn new(
-        file: Arc<dyn File>,
+        file: Arc<dyn WritableFile>,
         number: FileNumber,
         column_family: ColumnFamilyId,
         user_key: &[u8],
@@ -83,7 +83,7 @@ impl BlobStream {
     }
 
     /// The file underneath.
-    pub fn file(&self) -> &Arc<dyn File> {
+    pub fn file(&self) -> &Arc<dyn WritableFile> {
         self.writer.file()
     }
 }

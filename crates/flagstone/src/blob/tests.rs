@@ -10,7 +10,7 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::{Code, ColumnFamilyId, FileNumber};
 use crate::env::memory::MemoryFileSystem;
 use crate::env::os::OsFileSystem;
-use crate::env::{self, File, FileSystem, OpenMode, read_file};
+use crate::env::{self, AnyFile, FileSystem, IoMode, RandomAccessFile, WritableFile, read_file};
 
 const FAMILY: ColumnFamilyId = ColumnFamilyId(3);
 const NUMBER: FileNumber = FileNumber(10);
@@ -34,12 +34,12 @@ impl Scene {
         scene
     }
 
-    fn create(&self) -> Arc<dyn File> {
-        self.fs.open(&self.path, OpenMode::Create).unwrap()
+    fn create(&self) -> Arc<dyn WritableFile> {
+        self.fs.create_writable(&self.path, IoMode::Buffered).unwrap()
     }
 
-    fn file(&self) -> Arc<dyn File> {
-        self.fs.open(&self.path, OpenMode::Read).unwrap()
+    fn file(&self) -> Arc<dyn RandomAccessFile> {
+        self.fs.open_random_access(&self.path, IoMode::Buffered).unwrap()
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -302,7 +302,9 @@ fn blob_files_of_rocksdb_are_read_whole() {
         let mut current = HashMap::new();
         for file_name in OsFileSystem.list(&directory).unwrap() {
             let Some(FileKind::Blob(number)) = FileKind::parse(&file_name) else { continue };
-            let file = OsFileSystem.open(&directory.join(&file_name), OpenMode::Read).unwrap();
+            let file = OsFileSystem
+                .open_random_access(&directory.join(&file_name), IoMode::Buffered)
+                .unwrap();
             let reader = BlobFileReader::open(file.clone(), ColumnFamilyId::DEFAULT).unwrap();
             let mut scan = BlobFileScan::new(file.clone()).unwrap();
             let mut count = 0;
@@ -333,13 +335,13 @@ fn blob_files_of_rocksdb_are_read_whole() {
 }
 
 /// A file that goes on with zeros for longer than any memory, as a sparse one may.
-struct Sparse(Arc<dyn File>);
+struct Sparse(AnyFile);
 
 const SPARSE_SIZE: u64 = 1 << 61;
 
 impl env::FileAround for Sparse {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 
     fn size(&self) -> crate::base::Result<u64> {
@@ -360,7 +362,7 @@ fn a_record_longer_than_any_is_damage_and_takes_no_memory() {
     let record = RecordHeader::with_crc(1, 1 << 60, 0).encode();
     let header = BlobFileHeader { column_family: FAMILY, compression: 0 }.encode();
     let scene = Scene::holding(&[&header[..], &record, b"k"].concat());
-    let sparse = Arc::new(Sparse(scene.file()));
+    let sparse = Arc::new(Sparse(scene.file().into()));
     let records: Vec<_> = BlobFileScan::new(sparse.clone()).unwrap().collect();
     assert!(matches!(&records[..], [Err(error)] if error.is_corruption()), "{records:?}");
     let reader = BlobFileReader::open_unsealed(sparse, FAMILY).unwrap();

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Code, Error, Result};
-use crate::env::{Clock, Env, File, OpenMode};
+use crate::env::{Clock, Env, IoMode, WritableFile};
 
 const RECORD_SIZE: usize = 24;
 /// The longest line: three numbers of 20 digits with their separators.
@@ -109,7 +109,7 @@ impl Tracer {
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
-        let file = env.fs.open(path, OpenMode::Create)?;
+        let file = env.fs.create_writable(path, IoMode::Buffered)?;
         *recording = Some(Box::new(Recording::new(file, env.clock.clone(), *options)));
         self.is_on.store(true, Ordering::Relaxed);
         Ok(())
@@ -135,7 +135,7 @@ impl Tracer {
 }
 
 struct Recording {
-    file: Arc<dyn File>,
+    file: Arc<dyn WritableFile>,
     clock: Arc<dyn Clock>,
     options: TraceOptions,
     started_us: u64,
@@ -148,7 +148,7 @@ struct Recording {
 }
 
 impl Recording {
-    fn new(file: Arc<dyn File>, clock: Arc<dyn Clock>, options: TraceOptions) -> Self {
+    fn new(file: Arc<dyn WritableFile>, clock: Arc<dyn Clock>, options: TraceOptions) -> Self {
         let mut buffer = Vec::with_capacity(BUFFER_SIZE + LINE_SIZE_MAX);
         if options.format == TraceFormat::Csv {
             buffer.extend_from_slice(HEAD.as_bytes());

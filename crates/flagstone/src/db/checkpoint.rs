@@ -12,7 +12,7 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
 use crate::db::DbInner;
 use crate::db::handle::Db;
-use crate::env::{BufferedWriter, FileSystem, OpenMode};
+use crate::env::{BufferedWriter, FileSystem, IoMode};
 use crate::manifest::StateCopy;
 
 /// Copies go through a buffer of this many bytes.
@@ -228,8 +228,9 @@ fn within(target: &Path, source: &Path) -> PathBuf {
 /// Copies the first bytes of a file and syncs the copy.
 fn copy(fs: &dyn FileSystem, file: &Copied, target: &Path) -> Result<()> {
     let Copied { source, size, may_shrink } = file;
-    let input = fs.open(source, OpenMode::Read)?;
-    let mut output = BufferedWriter::new(fs.open(target, OpenMode::Create)?, 0, COPY_BUFFER);
+    let input = fs.open_random_access(source, IoMode::Buffered)?;
+    let mut output =
+        BufferedWriter::new(fs.create_writable(target, IoMode::Buffered)?, 0, COPY_BUFFER);
     let mut buffer = vec![0; COPY_BUFFER];
     let mut offset = 0;
     while offset < *size {

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::direct::AlignedBuffer;
-use super::{File, Join, Spawn};
+use super::{Join, RandomAccessFile, Spawn};
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::{Code, Error, Result};
 
@@ -34,7 +34,7 @@ struct State {
 }
 
 struct Request {
-    file: Arc<dyn File>,
+    file: Arc<dyn RandomAccessFile>,
     offset: u64,
     buffer: AlignedBuffer,
     filled: Arc<Filled>,
@@ -62,7 +62,12 @@ impl ReadAhead {
     ///
     /// # Errors
     /// `IoError` if there is no thread to be had.
-    pub fn ask(&self, file: Arc<dyn File>, offset: u64, buffer: AlignedBuffer) -> Result<Coming> {
+    pub fn ask(
+        &self,
+        file: Arc<dyn RandomAccessFile>,
+        offset: u64,
+        buffer: AlignedBuffer,
+    ) -> Result<Coming> {
         self.start()?;
         let filled = Arc::<Filled>::default();
         let coming = Coming { filled: filled.clone() };

@@ -1,26 +1,41 @@
-//! Files and file systems around others: whoever changes a few calls writes only those.
+//! Files and file systems around others: a fake that changes a few calls writes only those.
 //!
-//! Where calls are made on such a type itself, the trait is implemented by its path and not
-//! imported: with both traits in scope a call would have two meanings.
+//! A fake is around files of every kind: [`AnyFile::around`] gives it the kind of the file that it
+//! is around. Where calls are made on such a type itself, the trait is implemented by its path and
+//! not imported: with the trait of the file in scope as well, a call would have two meanings.
 //!
 //! ```
+//! use std::path::Path;
 //! use std::sync::Arc;
 //! use std::sync::atomic::{AtomicU64, Ordering};
 //!
 //! use flagstone::base::Result;
-//! use flagstone::env::{File, FileAround};
+//! use flagstone::env::{AnyFile, FileAround, FileSystem, FileSystemAround, OpenMode};
 //!
 //! /// Counts the bytes that are written to a file.
-//! struct Counted(Arc<dyn File>, AtomicU64);
+//! struct Counted(AnyFile, Arc<AtomicU64>);
 //!
 //! impl FileAround for Counted {
-//!     fn inner(&self) -> &dyn File {
-//!         &*self.0
+//!     fn inner(&self) -> &AnyFile {
+//!         &self.0
 //!     }
 //!
 //!     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
 //!         self.1.fetch_add(data.len() as u64, Ordering::Relaxed);
 //!         self.0.write_at(offset, data)
+//!     }
+//! }
+//!
+//! /// Counts the bytes that are written to all files.
+//! struct Counting(Arc<dyn FileSystem>, Arc<AtomicU64>);
+//!
+//! impl FileSystemAround for Counting {
+//!     fn inner(&self) -> &dyn FileSystem {
+//!         &*self.0
+//!     }
+//!
+//!     fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+//!         Ok(AnyFile::around(Counted(mode.open(&*self.0, path)?, self.1.clone())))
 //!     }
 //! }
 //! ```
@@ -29,10 +44,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Advice, File, FileLock, FileSystem, Mapping, Metadata, OpenMode};
+use super::{
+    Advice, AnyFile, FileLock, FileSystem, IoMode, LogFile, Mapping, Metadata, OpenMode,
+    RandomAccessFile, ReclaimableFile, WritableFile,
+};
 use crate::base::{Result, Temperature};
 
-/// A [`File`] around another one, to which all calls go that it does not answer itself.
+/// A file around another one, to which all calls go that it does not answer itself.
 ///
 /// No read or write passes it by: those of several buffers come to it one by one, and it has no
 /// mappings unless it says so.
@@ -43,7 +61,7 @@ use crate::base::{Result, Temperature};
 )]
 pub trait FileAround: Send + Sync {
     /// The file that it is around.
-    fn inner(&self) -> &dyn File;
+    fn inner(&self) -> &AnyFile;
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.inner().read_at(offset, buffer)
@@ -102,11 +120,37 @@ pub trait FileAround: Send + Sync {
     }
 }
 
-impl<F: FileAround> File for F {
+impl<F: FileAround> RandomAccessFile for F {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         FileAround::read_at(self, offset, buffer)
     }
 
+    fn size(&self) -> Result<u64> {
+        FileAround::size(self)
+    }
+
+    fn metadata(&self) -> Result<Metadata> {
+        FileAround::metadata(self)
+    }
+
+    fn share(&self) -> Result<bool> {
+        FileAround::share(self)
+    }
+
+    fn path(&self) -> &Path {
+        self.inner().path()
+    }
+
+    fn is_direct(&self) -> bool {
+        self.inner().is_direct()
+    }
+
+    fn advise(&self, advice: Advice) {
+        FileAround::advise(self, advice);
+    }
+}
+
+impl<F: FileAround> WritableFile for F {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         FileAround::write_at(self, offset, data)
     }
@@ -126,35 +170,9 @@ impl<F: FileAround> File for F {
     fn truncate(&self, length: u64) -> Result<()> {
         FileAround::truncate(self, length)
     }
+}
 
-    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
-        FileAround::punch_hole(self, range)
-    }
-
-    fn size(&self) -> Result<u64> {
-        FileAround::size(self)
-    }
-
-    fn metadata(&self) -> Result<Metadata> {
-        FileAround::metadata(self)
-    }
-
-    fn share(&self) -> Result<bool> {
-        FileAround::share(self)
-    }
-
-    fn claim(&self) -> Result<bool> {
-        FileAround::claim(self)
-    }
-
-    fn path(&self) -> &Path {
-        self.inner().path()
-    }
-
-    fn is_direct(&self) -> bool {
-        self.inner().is_direct()
-    }
-
+impl<F: FileAround> LogFile for F {
     fn is_mappable(&self) -> bool {
         FileAround::is_mappable(self)
     }
@@ -162,9 +180,15 @@ impl<F: FileAround> File for F {
     fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
         FileAround::map(self, offset, length)
     }
+}
 
-    fn advise(&self, advice: Advice) {
-        FileAround::advise(self, advice);
+impl<F: FileAround> ReclaimableFile for F {
+    fn claim(&self) -> Result<bool> {
+        FileAround::claim(self)
+    }
+
+    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
+        FileAround::punch_hole(self, range)
     }
 }
 
@@ -178,8 +202,10 @@ pub trait FileSystemAround: Send + Sync {
     /// The file system that it is around.
     fn inner(&self) -> &dyn FileSystem;
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        self.inner().open(path, mode)
+    /// Opens a file by any of the verbs. It must be of the verb's kind, which [`AnyFile::around`]
+    /// sees to.
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        mode.open(self.inner(), path)
     }
 
     fn advise(&self, path: &Path, temperature: Temperature) {
@@ -236,8 +262,29 @@ pub trait FileSystemAround: Send + Sync {
 }
 
 impl<F: FileSystemAround> FileSystem for F {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        FileSystemAround::open(self, path, mode)
+    fn open_random_access(&self, path: &Path, io: IoMode) -> Result<Arc<dyn RandomAccessFile>> {
+        let mode = OpenMode::RandomAccess(io);
+        FileSystemAround::open(self, path, mode).map(AnyFile::into_random_access)
+    }
+
+    fn create_writable(&self, path: &Path, io: IoMode) -> Result<Arc<dyn WritableFile>> {
+        FileSystemAround::open(self, path, OpenMode::CreateWritable(io))?.into_writable()
+    }
+
+    fn reopen_writable(&self, path: &Path) -> Result<Arc<dyn WritableFile>> {
+        FileSystemAround::open(self, path, OpenMode::ReopenWritable)?.into_writable()
+    }
+
+    fn create_log(&self, path: &Path) -> Result<Arc<dyn LogFile>> {
+        FileSystemAround::open(self, path, OpenMode::CreateLog)?.into_log()
+    }
+
+    fn reopen_log(&self, path: &Path) -> Result<Arc<dyn LogFile>> {
+        FileSystemAround::open(self, path, OpenMode::ReopenLog)?.into_log()
+    }
+
+    fn open_reclaimable(&self, path: &Path) -> Result<Arc<dyn ReclaimableFile>> {
+        FileSystemAround::open(self, path, OpenMode::Reclaimable)?.into_reclaimable()
     }
 
     fn advise(&self, path: &Path, temperature: Temperature) {

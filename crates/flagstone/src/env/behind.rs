@@ -1,15 +1,15 @@
 //! A file that is written while what comes next is being made.
 //!
-//! [`File::write_owned`] hands a buffer to a thread of the file's own and returns the one that was
-//! written before: two buffers are on their way in all. Every other call waits until nothing is
-//! being written.
+//! [`WritableFile::write_owned`] hands a buffer to a thread of the file's own and returns the one
+//! that was written before: two buffers are on their way in all. Every other call waits until
+//! nothing is being written.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::direct::AlignedBuffer;
-use super::{File, Join, Spawn};
+use super::{Join, RandomAccessFile, Spawn, WritableFile};
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::{Code, Error, Result};
 
@@ -22,7 +22,7 @@ pub struct WriteBehind {
 }
 
 struct Shared {
-    file: Arc<dyn File>,
+    file: Arc<dyn WritableFile>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -40,13 +40,13 @@ struct State {
 
 impl WriteBehind {
     /// Writes to `file` in a thread of this spawner's.
-    pub fn new(file: Arc<dyn File>, spawner: Arc<dyn Spawn>) -> Self {
+    pub fn new(file: Arc<dyn WritableFile>, spawner: Arc<dyn Spawn>) -> Self {
         let shared = Arc::new(Shared { file, state: Mutex::default(), changed: Condvar::new() });
         Self { spawner, shared, thread: Mutex::default() }
     }
 
     /// The file, once nothing is being written.
-    fn settled(&self) -> Result<&Arc<dyn File>> {
+    fn settled(&self) -> Result<&Arc<dyn WritableFile>> {
         let mut state = self.shared.state.lock();
         self.shared.wait_until_idle(&mut state)?;
         Ok(&self.shared.file)
@@ -106,7 +106,25 @@ impl Drop for WriteBehind {
     }
 }
 
-impl File for WriteBehind {
+impl RandomAccessFile for WriteBehind {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.settled()?.read_at(offset, buffer)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.settled()?.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.shared.file.path()
+    }
+
+    fn is_direct(&self) -> bool {
+        self.shared.file.is_direct()
+    }
+}
+
+impl WritableFile for WriteBehind {
     fn write_owned(&self, offset: u64, buffer: AlignedBuffer) -> Result<AlignedBuffer> {
         self.start()?;
         let mut state = self.shared.state.lock();
@@ -115,10 +133,6 @@ impl File for WriteBehind {
         state.waiting = Some((offset, buffer));
         self.shared.changed.notify_all();
         Ok(state.idle.take().unwrap_or_else(|| AlignedBuffer::of_its_own(capacity)))
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.settled()?.read_at(offset, buffer)
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -135,18 +149,6 @@ impl File for WriteBehind {
 
     fn truncate(&self, length: u64) -> Result<()> {
         self.settled()?.truncate(length)
-    }
-
-    fn size(&self) -> Result<u64> {
-        self.settled()?.size()
-    }
-
-    fn path(&self) -> &Path {
-        self.shared.file.path()
-    }
-
-    fn is_direct(&self) -> bool {
-        self.shared.file.is_direct()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::File;
+use super::WritableFile;
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, Reserved};
 use crate::base::{Error, Result};
 
@@ -14,7 +14,7 @@ use crate::base::{Error, Result};
 /// [`BufferedWriter::flush`]. After a failure both fail for good: nobody knows what of the file is
 /// written.
 pub struct BufferedWriter {
-    file: Arc<dyn File>,
+    file: Arc<dyn WritableFile>,
     buffer: AlignedBuffer,
     is_direct: bool,
     /// Bytes that are reserved, of a direct file.
@@ -30,7 +30,7 @@ impl BufferedWriter {
     ///
     /// # Panics
     /// If the file is direct and `offset` is not a multiple of [`DIRECT_BLOCK`].
-    pub fn new(file: Arc<dyn File>, offset: u64, capacity: usize) -> Self {
+    pub fn new(file: Arc<dyn WritableFile>, offset: u64, capacity: usize) -> Self {
         let is_direct = file.is_direct();
         assert!(
             !is_direct || offset.is_multiple_of(DIRECT_BLOCK as u64),
@@ -153,7 +153,7 @@ impl BufferedWriter {
     /// Flushes and makes it durable.
     ///
     /// # Errors
-    /// As [`BufferedWriter::flush`]; see [`File::sync`].
+    /// As [`BufferedWriter::flush`]; see [`WritableFile::sync`].
     pub fn sync(&mut self) -> Result<()> {
         self.flush()?;
         self.unless_failed(|writer| writer.file.sync())
@@ -166,7 +166,7 @@ impl BufferedWriter {
     }
 
     /// The file underneath.
-    pub fn file(&self) -> &Arc<dyn File> {
+    pub fn file(&self) -> &Arc<dyn WritableFile> {
         &self.file
     }
 }

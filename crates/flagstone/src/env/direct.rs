@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use memmap2::MmapMut;
 
-use super::{File, FileSystem, OpenMode};
+use super::{AnyFile, FileSystem, IoMode, WritableFile};
 use crate::base::{Error, Result, SubCode};
 
 /// Where reads and writes of such a file begin and end, in the file and in memory: a multiple of
-/// this. Devices and file systems that want more are refused at open. ([`File::read_block`]: reads
-/// that need less.)
+/// this. Devices and file systems that want more are refused at open. (Reads may need
+/// less: [`read_block`](super::RandomAccessFile::read_block).)
 pub const DIRECT_BLOCK: usize = 4096;
 
 /// From so many bytes on memory that comes and goes with a file is a mapping of its own.
@@ -191,8 +191,8 @@ impl Reserved {
     /// call took is given back, for others to use.
     ///
     /// # Errors
-    /// As [`File::truncate`].
-    pub fn announce(&mut self, file: &dyn File, end: u64) -> Result<()> {
+    /// As [`WritableFile::truncate`].
+    pub fn announce(&mut self, file: &dyn WritableFile, end: u64) -> Result<()> {
         self.announced = self.announced.max(end);
         if end <= self.until {
             return Ok(());
@@ -215,18 +215,18 @@ impl Reserved {
 }
 
 /// A file of which no space is reserved ahead.
-pub struct UnreservedFile(Arc<dyn File>);
+pub struct UnreservedFile(AnyFile);
 
 impl UnreservedFile {
     /// Around `inner`.
-    pub fn new(inner: Arc<dyn File>) -> Self {
-        Self(inner)
+    pub fn new(inner: Arc<dyn WritableFile>) -> Self {
+        Self(inner.into())
     }
 }
 
 impl super::FileAround for UnreservedFile {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 
     fn allocate(&self, _length: u64, _keep_size: bool) -> Result<()> {
@@ -242,7 +242,7 @@ impl super::FileAround for UnreservedFile {
 /// `InvalidArgument` if the file system cannot; `IoError`.
 pub fn check_direct_writes(fs: &dyn FileSystem, probe: &Path) -> Result<()> {
     let check = || {
-        let file = fs.open(probe, OpenMode::CreateDirect)?;
+        let file = fs.create_writable(probe, IoMode::Direct)?;
         let mut block = AlignedBuffer::with_capacity(DIRECT_BLOCK);
         block.resize(DIRECT_BLOCK);
         file.write_at(0, block.as_slice())?;
@@ -263,8 +263,9 @@ pub fn check_direct_writes(fs: &dyn FileSystem, probe: &Path) -> Result<()> {
 pub fn check_direct_reads(fs: &dyn FileSystem, file: &Path) -> Result<()> {
     let mut block = AlignedBuffer::with_capacity(DIRECT_BLOCK);
     block.resize(DIRECT_BLOCK);
-    let read =
-        fs.open(file, OpenMode::ReadDirect).and_then(|file| file.read_at(0, block.as_mut_slice()));
+    let read = fs
+        .open_random_access(file, IoMode::Direct)
+        .and_then(|file| file.read_at(0, block.as_mut_slice()));
     read.map(drop).map_err(|error| explain(error, file))
 }
 

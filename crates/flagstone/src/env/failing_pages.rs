@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::file_pool::is_out_of_descriptors;
-use super::{File, read_until_end};
+use super::{RandomAccessFile, read_until_end};
 use crate::base::Result;
 
 /// What the device reads or refuses as a whole.
@@ -16,7 +16,11 @@ const FILLER: u8 = 0xff;
 ///
 /// # Errors
 /// `IoError` if the file cannot be opened or is gone.
-pub fn read_around_failures(file: &dyn File, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+pub fn read_around_failures(
+    file: &dyn RandomAccessFile,
+    offset: u64,
+    buffer: &mut [u8],
+) -> Result<usize> {
     match read_until_end(file, offset, buffer) {
         Err(error) if !error.is_not_found() && !is_out_of_descriptors(&error) => {}
         outcome => return outcome,

@@ -13,14 +13,13 @@
 //! With no limit files are not in the pool at all, and cost nothing.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use rustix::io::Errno;
 
-use super::{Advice, File, FileSystem, OpenMode};
+use super::{Advice, FileSystem, IoMode, RandomAccessFile};
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Error, Result, Temperature};
 
@@ -43,9 +42,9 @@ struct State {
 
 struct Slot {
     path: PathBuf,
-    mode: OpenMode,
+    io: IoMode,
     temperature: Temperature,
-    file: ArcSwapOption<Arc<dyn File>>,
+    file: ArcSwapOption<Arc<dyn RandomAccessFile>>,
     is_used: AtomicBool,
 }
 
@@ -84,16 +83,17 @@ impl FilePool {
     /// Opens a file for reading here and there.
     ///
     /// # Errors
-    /// As [`FileSystem::open`]; the file's reads fail likewise if it cannot be opened again.
+    /// As [`FileSystem::open_random_access`]; the file's reads fail likewise if it cannot be opened
+    /// again.
     pub fn open(
         self: &Arc<Self>,
         path: &Path,
-        mode: OpenMode,
+        io: IoMode,
         temperature: Temperature,
-    ) -> Result<Arc<dyn File>> {
+    ) -> Result<Arc<dyn RandomAccessFile>> {
         let slot = Slot {
             path: path.to_path_buf(),
-            mode,
+            io,
             temperature,
             file: ArcSwapOption::empty(),
             is_used: AtomicBool::new(true),
@@ -108,7 +108,7 @@ impl FilePool {
     }
 
     #[cold]
-    fn open_slot(&self, slot: &Arc<Slot>) -> Result<Arc<dyn File>> {
+    fn open_slot(&self, slot: &Arc<Slot>) -> Result<Arc<dyn RandomAccessFile>> {
         {
             let mut state = self.state.lock();
             if let Some(file) = slot.file.load_full() {
@@ -172,11 +172,11 @@ pub fn is_out_of_descriptors(error: &Error) -> bool {
 }
 
 impl Slot {
-    fn open(&self, fs: &dyn FileSystem) -> Result<Arc<dyn File>> {
+    fn open(&self, fs: &dyn FileSystem) -> Result<Arc<dyn RandomAccessFile>> {
         if self.temperature.is_known() {
             fs.advise(&self.path, self.temperature);
         }
-        let file = fs.open(&self.path, self.mode)?;
+        let file = fs.open_random_access(&self.path, self.io)?;
         file.advise(Advice::Random);
         Ok(file)
     }
@@ -191,7 +191,7 @@ struct PooledFile {
 }
 
 impl PooledFile {
-    fn with<T>(&self, call: impl FnOnce(&dyn File) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, call: impl FnOnce(&dyn RandomAccessFile) -> Result<T>) -> Result<T> {
         // Read first: a line that all readers write to goes from one processor to the next.
         if !self.slot.is_used.load(Ordering::Relaxed) {
             self.slot.is_used.store(true, Ordering::Relaxed);
@@ -215,29 +215,9 @@ impl Drop for PooledFile {
     }
 }
 
-impl File for PooledFile {
+impl RandomAccessFile for PooledFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.with(|file| file.read_at(offset, buffer))
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.with(|file| file.write_at(offset, data))
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.with(|file| file.sync())
-    }
-
-    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-        self.with(|file| file.allocate(length, keep_size))
-    }
-
-    fn truncate(&self, length: u64) -> Result<()> {
-        self.with(|file| file.truncate(length))
-    }
-
-    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
-        self.with(|file| file.punch_hole(range))
     }
 
     fn size(&self) -> Result<u64> {

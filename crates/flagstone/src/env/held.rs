@@ -2,9 +2,9 @@
 //!
 //! **Algorithm.**
 //! 1. A file of the database that is opened for reading is locked against changes in place
-//!    ([`File::share`]) and kept open until the handle goes. Whatever asks for its name later gets
-//!    that file: another process may have removed the name, or a log may have been written over
-//!    under a new one.
+//!    ([`RandomAccessFile::share`]) and kept open until the handle goes. Whatever asks for its name
+//!    later gets that file: another process may have removed the name, or a log may have been
+//!    written over under a new one.
 //! 2. A directory still lists the names of the files that are held, and their sizes are those of
 //!    the open files. A MANIFEST ends where it ended when it was opened.
 //! 3. An opening that meets a moving directory is repeated. Tables and blob files never change
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Clock, Env, File, FileAround, FileSystem, FileSystemAround, Metadata, OpenMode,
-    is_out_of_descriptors,
+    AnyFile, Clock, Env, FileAround, FileSystem, FileSystemAround, IoMode, Metadata, OpenMode,
+    RandomAccessFile, is_out_of_descriptors,
 };
 use crate::base::file_name::FileKind;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
@@ -31,7 +31,7 @@ use crate::base::{Code, Error, FileNumber, Result, file_name};
 const ATTEMPTS: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
-type Files = HashMap<PathBuf, Arc<dyn File>>;
+type Files = HashMap<PathBuf, Arc<dyn RandomAccessFile>>;
 
 /// A [`FileSystem`] in which the files of a database that were opened for reading stay as they
 /// were.
@@ -99,7 +99,7 @@ impl HeldFiles {
             numbers.last().map_or(FileNumber(0), |newest| FileNumber(newest.0.saturating_add(1)));
         for number in numbers {
             let path = file_name::wal(directory, number);
-            match self.find(&path, OpenMode::Read) {
+            match self.find(&path, IoMode::Buffered) {
                 Ok(file) => drop(self.files.lock().insert(path, file)),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => {
@@ -191,15 +191,15 @@ impl HeldFiles {
         Ok(true)
     }
 
-    fn held(&self, path: &Path) -> Option<Arc<dyn File>> {
+    fn held(&self, path: &Path) -> Option<Arc<dyn RandomAccessFile>> {
         self.files.lock().get(path).cloned()
     }
 
-    fn find(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn find(&self, path: &Path, io: IoMode) -> Result<Arc<dyn RandomAccessFile>> {
         if let Some(file) = self.found_before.lock().remove(path) {
             return Ok(file);
         }
-        let file = self.fs.open(path, mode)?;
+        let file = self.fs.open_random_access(path, io)?;
         for _ in 0..ATTEMPTS {
             if file.share()? {
                 return self.found(path, file);
@@ -211,11 +211,15 @@ impl HeldFiles {
         Err(Error::new(Code::TryAgain, message).at(path))
     }
 
-    fn found(&self, path: &Path, file: Arc<dyn File>) -> Result<Arc<dyn File>> {
+    fn found(
+        &self,
+        path: &Path,
+        file: Arc<dyn RandomAccessFile>,
+    ) -> Result<Arc<dyn RandomAccessFile>> {
         Ok(match kind(path) {
             Some(FileKind::Manifest(_)) => {
                 self.lacks.lock().manifest = Some(path.to_path_buf());
-                Arc::new(Beginning { size: file.size()?, file })
+                Arc::new(Beginning { size: file.size()?, file: file.into() })
             }
             Some(FileKind::Blob(number)) => {
                 self.lacks.lock().new_blobs.insert(number);
@@ -249,11 +253,12 @@ impl FileSystemAround for HeldFiles {
         &*self.fs
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        if !mode.only_reads() || !is_held(path) {
-            return self.fs.open(path, mode);
-        }
-        let found = self.held(path).map_or_else(|| self.find(path, mode), Ok);
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let io = match mode {
+            OpenMode::RandomAccess(io) if is_held(path) => io,
+            _ => return mode.open(&*self.fs, path),
+        };
+        let found = self.held(path).map_or_else(|| self.find(path, io), Ok);
         if found.as_ref().is_err_and(Error::is_not_found) {
             self.note_missing(path);
         }
@@ -261,7 +266,7 @@ impl FileSystemAround for HeldFiles {
             self.note_manifest_size();
         }
         // Another thread may have been faster: all readers have one.
-        Ok(self.files.lock().entry(path.to_path_buf()).or_insert(found?).clone())
+        Ok(self.files.lock().entry(path.to_path_buf()).or_insert(found?).clone().into())
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>> {
@@ -288,13 +293,13 @@ impl FileSystemAround for HeldFiles {
 
 /// The first bytes of a file that grows.
 struct Beginning {
-    file: Arc<dyn File>,
+    file: AnyFile,
     size: u64,
 }
 
 impl FileAround for Beginning {
-    fn inner(&self) -> &dyn File {
-        &*self.file
+    fn inner(&self) -> &AnyFile {
+        &self.file
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 use super::direct::is_aligned;
-use super::{File, FileLock, FileSystem, Metadata, OpenMode, directory_of};
+use super::{
+    FileLock, FileSystem, IoMode, LogFile, Metadata, OpenMode, RandomAccessFile, ReclaimableFile,
+    WritableFile, directory_of,
+};
 use crate::base::{Code, Error, Result, SubCode};
 
 /// Bytes of a block, unless it is said otherwise.
@@ -61,6 +64,28 @@ impl MemoryFileSystem {
         tree.files.insert(path.to_path_buf(), Arc::new(RwLock::new(bytes)));
     }
 
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<MemoryFile>> {
+        let mut tree = self.tree.lock();
+        let content = match (mode.creates(), tree.files.get(path)) {
+            (true, Some(existing)) => {
+                *existing.write() = Arc::default();
+                existing.clone()
+            }
+            (true, None) => {
+                if !tree.directories.contains(&directory_of(path)) {
+                    return Err(missing("create", path));
+                }
+                let content = Content::default();
+                tree.files.insert(path.to_path_buf(), content.clone());
+                content
+            }
+            (_, Some(existing)) => existing.clone(),
+            (_, None) => return Err(missing("open", path)),
+        };
+        let (is_direct, block_size) = (mode.is_direct(), tree.block_size);
+        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), content, is_direct, block_size }))
+    }
+
     /// All files and their bytes as they are now, by path.
     pub fn files(&self) -> Vec<(PathBuf, Arc<Vec<u8>>)> {
         let tree = self.tree.lock();
@@ -87,7 +112,7 @@ fn missing(doing: &str, path: &Path) -> Error {
     Error::io(doing, path, io::Error::from(io::ErrorKind::NotFound))
 }
 
-impl File for MemoryFile {
+impl RandomAccessFile for MemoryFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let content = self.content.read();
         let rest = content.get(offset as usize..).unwrap_or_default();
@@ -96,6 +121,34 @@ impl File for MemoryFile {
         Ok(count)
     }
 
+    fn size(&self) -> Result<u64> {
+        Ok(self.content.read().len() as u64)
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn metadata(&self) -> Result<Metadata> {
+        let (bytes, block_size) = (self.content.read(), self.block_size);
+        let (size, allocated) = (bytes.len() as u64, allocated(&bytes, block_size));
+        Ok(Metadata {
+            size,
+            allocated,
+            block_size,
+            is_directory: false,
+            modified: None,
+            links: 1,
+            id: None,
+        })
+    }
+
+    fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+}
+
+impl WritableFile for MemoryFile {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         if self.is_direct && !is_aligned(offset, data) {
             // What the system would answer.
@@ -116,6 +169,11 @@ impl File for MemoryFile {
         Ok(())
     }
 
+    fn truncate(&self, length: u64) -> Result<()> {
+        Arc::make_mut(&mut self.content.write()).resize(length as usize, 0);
+        Ok(())
+    }
+
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
         let mut content = self.content.write();
         if !keep_size && (content.len() as u64) < length {
@@ -123,12 +181,11 @@ impl File for MemoryFile {
         }
         Ok(())
     }
+}
 
-    fn truncate(&self, length: u64) -> Result<()> {
-        Arc::make_mut(&mut self.content.write()).resize(length as usize, 0);
-        Ok(())
-    }
+impl LogFile for MemoryFile {}
 
+impl ReclaimableFile for MemoryFile {
     fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
         let mut content = self.content.write();
         let end = range.end.min(content.len() as u64);
@@ -136,55 +193,31 @@ impl File for MemoryFile {
         Arc::make_mut(&mut content)[start as usize..end as usize].fill(0);
         Ok(true)
     }
-
-    fn size(&self) -> Result<u64> {
-        Ok(self.content.read().len() as u64)
-    }
-
-    fn metadata(&self) -> Result<Metadata> {
-        let (bytes, block_size) = (self.content.read(), self.block_size);
-        let (size, allocated) = (bytes.len() as u64, allocated(&bytes, block_size));
-        Ok(Metadata {
-            size,
-            allocated,
-            block_size,
-            is_directory: false,
-            modified: None,
-            links: 1,
-            id: None,
-        })
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn is_direct(&self) -> bool {
-        self.is_direct
-    }
 }
 
 impl FileSystem for MemoryFileSystem {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let mut tree = self.tree.lock();
-        let content = match (mode.creates(), tree.files.get(path)) {
-            (true, Some(existing)) => {
-                *existing.write() = Arc::default();
-                existing.clone()
-            }
-            (true, None) => {
-                if !tree.directories.contains(&directory_of(path)) {
-                    return Err(missing("create", path));
-                }
-                let content = Content::default();
-                tree.files.insert(path.to_path_buf(), content.clone());
-                content
-            }
-            (_, Some(existing)) => existing.clone(),
-            (_, None) => return Err(missing("open", path)),
-        };
-        let (is_direct, block_size) = (mode.is_direct(), tree.block_size);
-        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), content, is_direct, block_size }))
+    fn open_random_access(&self, path: &Path, io: IoMode) -> Result<Arc<dyn RandomAccessFile>> {
+        Ok(self.open(path, OpenMode::RandomAccess(io))?)
+    }
+
+    fn create_writable(&self, path: &Path, io: IoMode) -> Result<Arc<dyn WritableFile>> {
+        Ok(self.open(path, OpenMode::CreateWritable(io))?)
+    }
+
+    fn reopen_writable(&self, path: &Path) -> Result<Arc<dyn WritableFile>> {
+        Ok(self.open(path, OpenMode::ReopenWritable)?)
+    }
+
+    fn create_log(&self, path: &Path) -> Result<Arc<dyn LogFile>> {
+        Ok(self.open(path, OpenMode::CreateLog)?)
+    }
+
+    fn reopen_log(&self, path: &Path) -> Result<Arc<dyn LogFile>> {
+        Ok(self.open(path, OpenMode::ReopenLog)?)
+    }
+
+    fn open_reclaimable(&self, path: &Path) -> Result<Arc<dyn ReclaimableFile>> {
+        Ok(self.open(path, OpenMode::Reclaimable)?)
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
@@ -277,7 +310,7 @@ impl FileSystem for MemoryFileSystem {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        drop(self.open(path, OpenMode::Create)?);
+        drop(self.create_writable(path, IoMode::Buffered)?);
         if !self.tree.lock().locked.insert(path.to_path_buf()) {
             return Err(Error::new(
                 Code::Busy,

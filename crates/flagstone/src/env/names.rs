@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use super::{FileSystem, OpenMode};
+use super::{FileSystem, IoMode};
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Mutant, Result, Sometimes};
 
@@ -79,7 +79,7 @@ impl Names {
     /// durability.
     pub fn replace_file(&self, temporary: &Path, target: &Path, contents: &[u8]) -> Result<()> {
         let name = self.before_making(&directory_of(target));
-        let written = self.fs.open(temporary, OpenMode::Create).and_then(|file| {
+        let written = self.fs.create_writable(temporary, IoMode::Buffered).and_then(|file| {
             file.write_at(0, contents)?;
             file.sync()
         });

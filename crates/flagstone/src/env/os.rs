@@ -24,8 +24,9 @@ use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
 use super::limits::raise_open_files;
 use super::reserve::reserve;
 use super::{
-    Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn,
-    Task, os_lock, range_sync, sharing,
+    Advice, Clock, FileLock, FileSystem, IoMode, Join, LogFile, Mapping, Metadata, OpenMode,
+    Random, RandomAccessFile, ReclaimableFile, Spawn, Task, WritableFile, os_lock, range_sync,
+    sharing,
 };
 use crate::base::{Error, Result};
 
@@ -64,6 +65,35 @@ thread_local! {
 }
 
 impl OsFile {
+    fn open(path: &Path, mode: OpenMode) -> Result<Arc<Self>> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        if mode.is_direct() {
+            options.custom_flags(OFlags::DIRECT.bits() as i32);
+        }
+        let doing = match mode {
+            OpenMode::RandomAccess(IoMode::Buffered) => "open",
+            OpenMode::RandomAccess(IoMode::Direct) => "open directly",
+            OpenMode::CreateWritable(_) | OpenMode::CreateLog => {
+                options.write(true).create(true).truncate(true);
+                "create"
+            }
+            OpenMode::ReopenWritable | OpenMode::ReopenLog | OpenMode::Reclaimable => {
+                options.write(true);
+                "open for writing"
+            }
+        };
+        if mode.only_reads() {
+            let checked = check_readable(path).and_then(|()| os_lock::check_not_recorded(path));
+            checked.map_err(|error| Error::io(doing, path, error))?;
+        }
+        let file = options.open(path).map_err(|error| Error::io(doing, path, error))?;
+        let direct_block = mode
+            .is_direct()
+            .then(|| if mode.only_reads() { block_of(&file) } else { DIRECT_BLOCK });
+        Ok(Arc::new(Self { file, path: path.to_path_buf(), direct_block }))
+    }
+
     fn error(&self, doing: &str, source: impl Into<io::Error>) -> Error {
         Error::io(doing, &self.path, source.into())
     }
@@ -149,13 +179,21 @@ impl OsFile {
     }
 }
 
-impl File for OsFile {
+impl RandomAccessFile for OsFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         if self.is_direct() && !is_aligned(offset, buffer) {
             self.read_blocks(offset, buffer)
         } else {
             self.read_plainly(offset, buffer)
         }
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(|error| self.error("read the size", error))?.len())
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
     }
 
     fn read_onto(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> Result<usize> {
@@ -186,10 +224,55 @@ impl File for OsFile {
         Ok(filled.min(length))
     }
 
+    fn metadata(&self) -> Result<Metadata> {
+        Ok(told(&self.file.metadata().map_err(|error| self.error("look up", error))?))
+    }
+
+    fn share(&self) -> Result<bool> {
+        sharing::share(&self.file).map_err(|error| self.error("lock for reading", error))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        Some(std::os::fd::AsFd::as_fd(&self.file))
+    }
+
+    fn is_direct(&self) -> bool {
+        self.direct_block.is_some()
+    }
+
+    fn read_block(&self) -> usize {
+        self.direct_block.unwrap_or(1)
+    }
+
+    fn advise(&self, advice: Advice) {
+        use rustix::fs::Advice as Posix;
+        let (offset, length, advice) = match advice {
+            Advice::Random => (0, None, Posix::Random),
+            Advice::Sequential => (0, None, Posix::Sequential),
+            Advice::WillNeed { offset, length } => {
+                (offset, std::num::NonZeroU64::new(length), Posix::WillNeed)
+            }
+            Advice::DontNeed => (0, None, Posix::DontNeed),
+        };
+        // Only a hint: a file system that refuses it loses nothing but speed.
+        let _ = rustix::fs::fadvise(&self.file, offset, length, advice);
+    }
+}
+
+impl WritableFile for OsFile {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.file
             .write_all_at(data, offset)
             .map_err(|error| self.error("write", error).at_offset(offset))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|error| self.error("sync", error))
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.file.set_len(length).map_err(|error| self.error("truncate", error))
     }
 
     fn write_vectored_at(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
@@ -198,10 +281,6 @@ impl File for OsFile {
             ..=VECTOR_FEW => self.write_parts::<VECTOR_FEW>(offset, parts),
             _ => self.write_parts::<VECTOR_MAX>(offset, parts),
         }
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|error| self.error("sync", error))
     }
 
     fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
@@ -220,9 +299,21 @@ impl File for OsFile {
             Err(error) => Err(self.error(&format!("reserve space for {length} bytes"), error)),
         }
     }
+}
 
-    fn truncate(&self, length: u64) -> Result<()> {
-        self.file.set_len(length).map_err(|error| self.error("truncate", error))
+impl LogFile for OsFile {
+    fn is_mappable(&self) -> bool {
+        super::mapping::is_mappable(&self.file)
+    }
+
+    fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
+        super::mapping::map(&self.file, &self.path, offset, length)
+    }
+}
+
+impl ReclaimableFile for OsFile {
+    fn claim(&self) -> Result<bool> {
+        sharing::claim(&self.file).map_err(|error| self.error("lock for a change", error))
     }
 
     fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
@@ -235,61 +326,6 @@ impl File for OsFile {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
             Err(error) => Err(self.error("punch a hole", error).at_offset(range.start)),
         }
-    }
-
-    fn size(&self) -> Result<u64> {
-        Ok(self.file.metadata().map_err(|error| self.error("read the size", error))?.len())
-    }
-
-    fn metadata(&self) -> Result<Metadata> {
-        Ok(told(&self.file.metadata().map_err(|error| self.error("look up", error))?))
-    }
-
-    fn share(&self) -> Result<bool> {
-        sharing::share(&self.file).map_err(|error| self.error("lock for reading", error))
-    }
-
-    fn claim(&self) -> Result<bool> {
-        sharing::claim(&self.file).map_err(|error| self.error("lock for a change", error))
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn is_direct(&self) -> bool {
-        self.direct_block.is_some()
-    }
-
-    fn read_block(&self) -> usize {
-        self.direct_block.unwrap_or(1)
-    }
-
-    #[cfg(target_os = "linux")]
-    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        Some(std::os::fd::AsFd::as_fd(&self.file))
-    }
-
-    fn is_mappable(&self) -> bool {
-        super::mapping::is_mappable(&self.file)
-    }
-
-    fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
-        super::mapping::map(&self.file, &self.path, offset, length)
-    }
-
-    fn advise(&self, advice: Advice) {
-        use rustix::fs::Advice as Posix;
-        let (offset, length, advice) = match advice {
-            Advice::Random => (0, None, Posix::Random),
-            Advice::Sequential => (0, None, Posix::Sequential),
-            Advice::WillNeed { offset, length } => {
-                (offset, std::num::NonZeroU64::new(length), Posix::WillNeed)
-            }
-            Advice::DontNeed => (0, None, Posix::DontNeed),
-        };
-        // Only a hint: a file system that refuses it loses nothing but speed.
-        let _ = rustix::fs::fadvise(&self.file, offset, length, advice);
     }
 }
 
@@ -341,39 +377,34 @@ fn told(metadata: &fs::Metadata) -> Metadata {
 
 /// A file whose reads fail.
 #[cfg(test)]
-pub(super) fn open_unreadable(path: &Path) -> Arc<dyn File> {
+pub(super) fn open_unreadable(path: &Path) -> Arc<dyn WritableFile> {
     let file = OpenOptions::new().write(true).open(path).expect("the file is there");
     Arc::new(OsFile { file, path: path.to_path_buf(), direct_block: None })
 }
 
 impl FileSystem for OsFileSystem {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let mut options = OpenOptions::new();
-        options.read(true);
-        if mode.is_direct() {
-            options.custom_flags(OFlags::DIRECT.bits() as i32);
-        }
-        let doing = match mode {
-            OpenMode::Read => "open",
-            OpenMode::ReadDirect => "open directly",
-            OpenMode::Create | OpenMode::CreateDirect => {
-                options.write(true).create(true).truncate(true);
-                "create"
-            }
-            OpenMode::Update => {
-                options.write(true);
-                "open for writing"
-            }
-        };
-        if mode.only_reads() {
-            let checked = check_readable(path).and_then(|()| os_lock::check_not_recorded(path));
-            checked.map_err(|error| Error::io(doing, path, error))?;
-        }
-        let file = options.open(path).map_err(|error| Error::io(doing, path, error))?;
-        let direct_block = mode
-            .is_direct()
-            .then(|| if mode.only_reads() { block_of(&file) } else { DIRECT_BLOCK });
-        Ok(Arc::new(OsFile { file, path: path.to_path_buf(), direct_block }))
+    fn open_random_access(&self, path: &Path, io: IoMode) -> Result<Arc<dyn RandomAccessFile>> {
+        Ok(OsFile::open(path, OpenMode::RandomAccess(io))?)
+    }
+
+    fn create_writable(&self, path: &Path, io: IoMode) -> Result<Arc<dyn WritableFile>> {
+        Ok(OsFile::open(path, OpenMode::CreateWritable(io))?)
+    }
+
+    fn reopen_writable(&self, path: &Path) -> Result<Arc<dyn WritableFile>> {
+        Ok(OsFile::open(path, OpenMode::ReopenWritable)?)
+    }
+
+    fn create_log(&self, path: &Path) -> Result<Arc<dyn LogFile>> {
+        Ok(OsFile::open(path, OpenMode::CreateLog)?)
+    }
+
+    fn reopen_log(&self, path: &Path) -> Result<Arc<dyn LogFile>> {
+        Ok(OsFile::open(path, OpenMode::ReopenLog)?)
+    }
+
+    fn open_reclaimable(&self, path: &Path) -> Result<Arc<dyn ReclaimableFile>> {
+        Ok(OsFile::open(path, OpenMode::Reclaimable)?)
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::env::os::OsFileSystem;
-use crate::env::{FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode};
 
 /// A lock file in a directory of its own, which is removed at the end.
 struct Scratch {
@@ -84,7 +84,7 @@ fn closing_another_descriptor_of_the_file_keeps_the_lock() {
         let held = lock(&scratch.path, share, Means::Description).unwrap();
         OsFileSystem.link(&scratch.path, &other).unwrap();
         for name in [&scratch.path, &other] {
-            drop(OsFileSystem.open(name, OpenMode::Read).unwrap());
+            drop(OsFileSystem.open_random_access(name, IoMode::Buffered).unwrap());
             fs::read(name).unwrap();
         }
         // Both kinds of locks are refused, to this process too, and that changes nothing.
@@ -107,13 +107,15 @@ fn a_file_with_a_record_lock_is_not_opened() {
     let other = scratch.path.with_extension("of a copy");
     OsFileSystem.link(&scratch.path, &other).unwrap();
     for name in [&scratch.path, &other] {
-        let error =
-            OsFileSystem.open(name, OpenMode::Read).err().expect("it would release the lock");
+        let error = OsFileSystem
+            .open_random_access(name, IoMode::Buffered)
+            .err()
+            .expect("it would release the lock");
         assert!(error.to_string().contains("reading it would release the lock"), "{error}");
         assert_eq!(error.path(), Some(name.as_path()));
     }
     drop(held);
-    OsFileSystem.open(&other, OpenMode::Read).unwrap();
+    OsFileSystem.open_random_access(&other, IoMode::Buffered).unwrap();
 }
 
 /// RocksDB in this process: the attempt failed, and as it closed its descriptor, RocksDB's lock was

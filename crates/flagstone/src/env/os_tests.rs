@@ -7,7 +7,7 @@ use crate::base::SubCode;
 fn reading_past_the_end_is_short() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("f");
-    let file = OsFileSystem.open(&path, OpenMode::Create).unwrap();
+    let file = OsFileSystem.create_writable(&path, IoMode::Buffered).unwrap();
     file.write_at(3, b"abc").unwrap();
     let mut buffer = [9; 10];
     assert_eq!(file.read_at(0, &mut buffer).unwrap(), 6);
@@ -19,7 +19,9 @@ fn reading_past_the_end_is_short() {
 fn devices_are_no_files_even_those_with_blocks() {
     for path in fs::read_dir("/dev").unwrap().map(|entry| entry.unwrap().path()) {
         let Ok(kind) = fs::metadata(&path).map(|found| found.file_type()) else { continue };
-        let opened = OsFileSystem.open(&path, OpenMode::Read).map_err(|error| error.to_string());
+        let opened = OsFileSystem
+            .open_random_access(&path, IoMode::Buffered)
+            .map_err(|error| error.to_string());
         let is_refused = opened.err().is_some_and(|error| error.contains("it is a device"));
         assert_eq!(is_refused, kind.is_char_device() || kind.is_block_device(), "{path:?}");
     }
@@ -31,7 +33,7 @@ fn what_is_read_onto_a_buffer_is_what_there_is_and_no_more() {
     let path = directory.path().join("f");
     let content: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
     fs::write(&path, &content).unwrap();
-    let file = OsFileSystem.open(&path, OpenMode::Read).unwrap();
+    let file = OsFileSystem.open_random_access(&path, IoMode::Buffered).unwrap();
     for (offset, length) in [(0, 0), (0, 1), (7, 60_000), (99_990, 10), (99_990, 11), (100_001, 5)]
     {
         // With no room, a little more than is wanted, and much more.
@@ -55,9 +57,9 @@ fn direct_reads_may_begin_and_end_anywhere() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("f");
     let content: Vec<u8> = (0..3_000_007u32).map(|n| (n % 251) as u8).collect();
-    let cached = OsFileSystem.open(&path, OpenMode::Create).unwrap();
+    let cached = OsFileSystem.create_writable(&path, IoMode::Buffered).unwrap();
     cached.write_at(0, &content).unwrap();
-    let file = OsFileSystem.open(&path, OpenMode::ReadDirect).unwrap();
+    let file = OsFileSystem.open_random_access(&path, IoMode::Direct).unwrap();
     for offset in [0, 1, 4095, 4096, 4097, 2_999_000, 3_000_000, 3_000_006, 3_000_007, 4_000_000] {
         for length in [0, 1, 100, 4095, 4096, 4097, 8192, 1 << 20, (1 << 20) + 1, 3_100_000] {
             let mut buffer = vec![0; length];
@@ -77,7 +79,7 @@ fn direct_reads_may_begin_and_end_anywhere() {
 #[test]
 fn parts_are_written_one_behind_the_other() {
     let directory = tempfile::tempdir().unwrap();
-    let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
+    let file = OsFileSystem.create_writable(&directory.path().join("f"), IoMode::Buffered).unwrap();
     // A few and many, more than the system takes at once; empty ones are among them.
     for count in [0, 2, VECTOR_FEW, VECTOR_FEW + 1, 5 * VECTOR_MAX] {
         let parts: Vec<Vec<u8>> = (0..count).map(|i| vec![(count + i) as u8; i % 7]).collect();
@@ -95,7 +97,7 @@ fn parts_are_written_one_behind_the_other() {
 #[test]
 fn what_is_written_to_a_mapping_is_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
-    let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
+    let file = OsFileSystem.create_log(&directory.path().join("f")).unwrap();
     assert!(file.map(0, 1 << 16).unwrap().is_none(), "there is no byte yet");
     file.allocate(3 << 16, false).unwrap();
     let mut mapping = file.map(1 << 16, 2 << 16).unwrap().unwrap();
@@ -131,8 +133,8 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("LOCK");
     mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    let opened =
-        [OpenMode::Read, OpenMode::ReadDirect].map(|mode| OsFileSystem.open(&path, mode).err());
+    let opened = [IoMode::Buffered, IoMode::Direct]
+        .map(|io| OsFileSystem.open_random_access(&path, io).err());
     for error in opened.into_iter().chain([OsFileSystem.lock_for_reading(&path).err()]) {
         let error = error.expect("it is no file");
         assert!(error.to_string().contains("pipe") && error.path() == Some(&*path), "{error}");
@@ -141,7 +143,10 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
 
 #[test]
 fn a_missing_file_is_an_error_with_its_path() {
-    let error = OsFileSystem.open(Path::new("/nowhere/at/all"), OpenMode::Read).err().unwrap();
+    let error = OsFileSystem
+        .open_random_access(Path::new("/nowhere/at/all"), IoMode::Buffered)
+        .err()
+        .unwrap();
     assert_eq!(error.subcode(), SubCode::PathNotFound);
     assert!(error.to_string().contains("/nowhere/at/all"));
 }

@@ -5,8 +5,9 @@
 //! device. Left alone are the last MiB, in which pages may still be written to, and some file
 //! systems write the neighbours of a range, too.
 //!
-//! **Invariant.** Nothing is durable before [`File::sync`] says so, and after a range sync has
-//! failed it says no: the system may tell of a failure only once, and that was to somebody else.
+//! **Invariant.** Nothing is durable before [`WritableFile::sync`] says so, and after a range
+//! sync has failed it says no: the system may tell of a failure only once, and that was to somebody
+//! else.
 
 use std::fs;
 use std::io;
@@ -14,7 +15,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Advice, File, Mapping};
+use super::{Advice, RandomAccessFile, WritableFile};
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Result};
 
@@ -41,7 +42,7 @@ impl RangeSyncs {
 
 /// Asks for range syncs of the file that it is around.
 pub struct RangeSyncedFile {
-    inner: Arc<dyn File>,
+    inner: Arc<dyn WritableFile>,
     syncs: RangeSyncs,
     /// Whether each write counts, and not what [`RangeSyncedFile::note_written`] is told.
     follows_writes: bool,
@@ -53,13 +54,13 @@ pub struct RangeSyncedFile {
 }
 
 impl RangeSyncedFile {
-    /// Around a file that is written through [`File`] alone, from front to back.
-    pub fn following(inner: Arc<dyn File>, syncs: RangeSyncs) -> Self {
+    /// Around a file that is written through [`WritableFile`] alone, from front to back.
+    pub fn following(inner: Arc<dyn WritableFile>, syncs: RangeSyncs) -> Self {
         Self { follows_writes: true, ..Self::told(inner, syncs) }
     }
 
     /// Around a file whose writer says how far it has come.
-    pub fn told(inner: Arc<dyn File>, syncs: RangeSyncs) -> Self {
+    pub fn told(inner: Arc<dyn WritableFile>, syncs: RangeSyncs) -> Self {
         Self {
             inner,
             syncs,
@@ -99,7 +100,38 @@ impl RangeSyncedFile {
     }
 }
 
-impl File for RangeSyncedFile {
+impl RandomAccessFile for RangeSyncedFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.inner.read_at(offset, buffer)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.inner.descriptor()
+    }
+
+    fn is_direct(&self) -> bool {
+        self.inner.is_direct()
+    }
+
+    fn read_block(&self) -> usize {
+        self.inner.read_block()
+    }
+
+    fn advise(&self, advice: Advice) {
+        self.inner.advise(advice);
+    }
+}
+
+impl WritableFile for RangeSyncedFile {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.inner.write_at(offset, data)?;
         self.after_write(offset + data.len() as u64)
@@ -124,53 +156,12 @@ impl File for RangeSyncedFile {
         self.inner.range_sync(range, strict)
     }
 
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.inner.read_at(offset, buffer)
-    }
-
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
         self.inner.allocate(length, keep_size)
     }
 
     fn truncate(&self, length: u64) -> Result<()> {
         self.inner.truncate(length)
-    }
-
-    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
-        self.inner.punch_hole(range)
-    }
-
-    fn size(&self) -> Result<u64> {
-        self.inner.size()
-    }
-
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    #[cfg(target_os = "linux")]
-    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.inner.descriptor()
-    }
-
-    fn is_direct(&self) -> bool {
-        self.inner.is_direct()
-    }
-
-    fn read_block(&self) -> usize {
-        self.inner.read_block()
-    }
-
-    fn is_mappable(&self) -> bool {
-        self.inner.is_mappable()
-    }
-
-    fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
-        self.inner.map(offset, length)
-    }
-
-    fn advise(&self, advice: Advice) {
-        self.inner.advise(advice);
     }
 }
 

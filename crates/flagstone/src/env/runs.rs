@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use super::File;
+use super::WritableFile;
 use crate::base::Result;
 
 /// Bytes that are made one page, where the system can: Linux has pages of up to so many at hand for
@@ -88,8 +88,8 @@ impl PageRuns {
     /// said, in runs of at most 128 KiB. Nobody may write behind its start meanwhile.
     ///
     /// # Errors
-    /// As [`File::write_at`]; any part of the zeros may be written.
-    pub fn write(&mut self, file: &dyn File, range: Range<u64>, run: u64) -> Result<()> {
+    /// As [`WritableFile::write_at`]; any part of the zeros may be written.
+    pub fn write(&mut self, file: &dyn WritableFile, range: Range<u64>, run: u64) -> Result<()> {
         let mut start = range.start;
         while start < range.end {
             let end = (start + 1).next_multiple_of(run).min(range.end);

@@ -1,13 +1,13 @@
 //! Reads of several places at once, of one file or of many: the device works on all of them
 //! together.
 //!
-//! 1. Places of files that lie open in the system as they are ([`File::descriptor`]) go through the
-//!    thread's ring (`ring`), if the kernel lets it have one.
+//! 1. Places of files that lie open in the system as they are ([`RandomAccessFile::descriptor`]) go
+//!    through the thread's ring (`ring`), if the kernel lets it have one.
 //! 2. What is left is read one by one, after the system was told of all of it: places of other
 //!    files, long ones, and those that the ring did not fill, because the file ends there or the
 //!    read failed. So an outcome does not depend on the way.
 
-use super::{Advice, File};
+use super::{Advice, RandomAccessFile};
 use crate::base::Result;
 
 /// Longer reads keep the device busy by themselves.
@@ -18,7 +18,7 @@ pub(super) const SHARED_MAX: usize = 256 << 10;
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     /// The file.
-    pub file: &'a dyn File,
+    pub file: &'a dyn RandomAccessFile,
     /// Where to start.
     pub offset: u64,
     /// How many there should be.

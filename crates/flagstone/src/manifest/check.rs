@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::edit::VersionEdit;
 use super::record::{awaits_others, is_torn_end, reader_options};
 use crate::base::{Error, FileNumber, Result};
-use crate::env::File;
+use crate::env::RandomAccessFile;
 use crate::wal::{Event, Reader, ReaderOptions};
 
 /// What was found in a MANIFEST.
@@ -28,7 +28,7 @@ impl ManifestCheck {
     ///
     /// # Errors
     /// `IoError`.
-    pub(crate) fn of(file: Arc<dyn File>) -> Result<Self> {
+    pub(crate) fn of(file: Arc<dyn RandomAccessFile>) -> Result<Self> {
         let mut found = Self { bytes: file.size()?, ..Self::default() };
         let options = ReaderOptions { search_behind_damage: true, ..reader_options() };
         let mut reader = Reader::with_options(file.clone(), FileNumber(0), options);

@@ -39,7 +39,7 @@ use crate::base::{
     Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator,
     Mutant, Result, Sometimes, SubCode, file_name,
 };
-use crate::env::{Env, Names, NewNames, OpenMode};
+use crate::env::{Env, IoMode, Names, NewNames};
 use crate::wal::BLOCK_SIZE;
 
 /// The edits of smaller atomic groups are synced one by one.
@@ -419,7 +419,7 @@ impl VersionSet {
         let number = self.file_numbers.allocate();
         let begin = || {
             let path = file_name::manifest(&self.directory, number);
-            let file = self.env.fs.open(&path, OpenMode::Create)?;
+            let file = self.env.fs.create_writable(&path, IoMode::Buffered)?;
             let mut writer = Writer::new(file)?.reserving(self.settings.preallocation_size);
             for edit in self.full_state() {
                 writer.add(&encoded(&edit))?;

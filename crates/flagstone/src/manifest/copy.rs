@@ -7,7 +7,7 @@ use super::edit::VersionEdit;
 use super::record::Writer;
 use super::version_set::VersionSet;
 use crate::base::{FileNumber, Result, file_name};
-use crate::env::{FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode};
 
 /// What a MANIFEST of the families that are open says, with all tables in the database directory.
 pub struct StateCopy {
@@ -35,7 +35,7 @@ impl StateCopy {
     /// `IoError`.
     pub fn write(&self, fs: &dyn FileSystem, directory: &Path) -> Result<FileNumber> {
         let path = file_name::manifest(directory, self.number);
-        let mut writer = Writer::new(fs.open(&path, OpenMode::Create)?)?;
+        let mut writer = Writer::new(fs.create_writable(&path, IoMode::Buffered)?)?;
         for edit in &self.edits {
             writer.add(&encoded(edit))?;
         }

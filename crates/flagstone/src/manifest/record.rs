@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::edit::VersionEdit;
 use crate::base::{FileNumber, Result};
-use crate::env::{File, FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode, RandomAccessFile, WritableFile};
 use crate::wal::{self, Damage, DamageKind, Event, ReaderOptions, WriterOptions};
 
 /// The number by which a log's headers would know their file; a MANIFEST's do not.
@@ -41,7 +41,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts at the front of `file`.
-    pub fn new(file: Arc<dyn File>) -> Result<Self> {
+    pub fn new(file: Arc<dyn WritableFile>) -> Result<Self> {
         let records = wal::Writer::new(file, NO_NUMBER, WriterOptions::default())?;
         Ok(Self { records, step: 0, reserved: 0 })
     }
@@ -127,7 +127,11 @@ impl Reader {
     /// The same, to read so many bytes at a time; with 0 as many as seem good.
     pub fn open_reading(fs: &dyn FileSystem, path: &Path, readahead_size: usize) -> Result<Self> {
         let options = ReaderOptions { readahead_size, ..reader_options() };
-        Ok(Self(wal::Reader::with_options(fs.open(path, OpenMode::Read)?, NO_NUMBER, options)))
+        Ok(Self(wal::Reader::with_options(
+            fs.open_random_access(path, IoMode::Buffered)?,
+            NO_NUMBER,
+            options,
+        )))
     }
 
     /// The next record and the offset at which it starts; `None` at the end, also if the last
@@ -186,7 +190,7 @@ impl Reader {
 ///
 /// # Errors
 /// `IoError`.
-pub fn is_torn_end(file: &dyn File, damage: &Damage) -> Result<bool> {
+pub fn is_torn_end(file: &dyn RandomAccessFile, damage: &Damage) -> Result<bool> {
     use DamageKind::{TruncatedBody, TruncatedHeader, TruncatedRecord};
     let rest = rest_of_block(file, damage.offset)?;
     let is_cut = matches!(damage.kind, TruncatedHeader | TruncatedBody | TruncatedRecord);
@@ -217,7 +221,7 @@ pub fn awaits_others(record: &[u8]) -> bool {
 }
 
 /// What stands from `offset` on in its block.
-fn rest_of_block(file: &dyn File, offset: u64) -> Result<Vec<u8>> {
+fn rest_of_block(file: &dyn RandomAccessFile, offset: u64) -> Result<Vec<u8>> {
     let mut bytes = vec![0; wal::BLOCK_SIZE - offset as usize % wal::BLOCK_SIZE];
     let filled = file.read_at(offset, &mut bytes)?;
     bytes.truncate(filled);

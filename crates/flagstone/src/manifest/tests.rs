@@ -12,7 +12,7 @@ use crate::base::{
     Code, ColumnFamilyId, Comparator, DataPaths, FileNumber, InternalKeyBuf, SubCode, ValueType,
     file_name,
 };
-use crate::env::{Env, OpenMode, read_file};
+use crate::env::{Env, read_file};
 
 const DB: &str = "/db";
 const DEFAULT: ColumnFamilyId = ColumnFamilyId::DEFAULT;
@@ -434,8 +434,7 @@ fn an_atomic_group_is_read_whole_or_not_at_all() {
     let one = edit(&[(0, table(10, ("a", "b"), (1, 5)))], &[]);
     let two = VersionEdit { family: users, ..edit(&[(0, table(11, ("a", "b"), (1, 5)))], &[]) };
     versions.log_and_apply_atomically(vec![one, two]).unwrap();
-    let file =
-        env.fs.open(&file_name::manifest(Path::new(DB), FileNumber(1)), OpenMode::Update).unwrap();
+    let file = env.fs.reopen_writable(&file_name::manifest(Path::new(DB), FileNumber(1))).unwrap();
     let bytes = read_file(&*env.fs, file.path(), 1 << 20).unwrap();
     for size in (before..=bytes.len() as u64).rev() {
         file.truncate(size).unwrap();

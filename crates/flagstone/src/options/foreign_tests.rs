@@ -230,8 +230,10 @@ fn tables_of_another_kind_are_refused_by_the_name_of_the_file() {
         "{BY_ROCKSDB}[Version]\nrocksdb_version=7.8.3\n[DBOptions]\n[CFOptions \"default\"]\n\
          table_factory=PlainTable\n[TableOptions/PlainTable \"default\"]\nuser_key_len=4\n \n"
     );
-    let file =
-        env.fs.open(&directory.join("OPTIONS-000007"), crate::env::OpenMode::Create).unwrap();
+    let file = env
+        .fs
+        .create_writable(&directory.join("OPTIONS-000007"), crate::env::IoMode::Buffered)
+        .unwrap();
     file.write_at(0, text.as_bytes()).unwrap();
     let mut options = load_latest(&env, directory).unwrap().unwrap().options;
     let refusal = options.validate().unwrap_err();

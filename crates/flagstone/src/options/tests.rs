@@ -5,7 +5,7 @@ mod by_name;
 use std::path::{Path, PathBuf};
 
 use crate::base::{Code, Comparator, PrefixExtractor};
-use crate::env::{Env, OpenMode};
+use crate::env::{Env, IoMode};
 
 use super::names::{check_live, rows};
 use super::table::Settings;
@@ -325,7 +325,7 @@ fn the_newest_file_counts() {
         options.cf.num_levels = levels;
         let text = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf)]);
         env.fs
-            .open(&directory.join(name), OpenMode::Create)
+            .create_writable(&directory.join(name), IoMode::Buffered)
             .unwrap()
             .write_at(0, text.as_bytes())
             .unwrap();
@@ -344,7 +344,7 @@ fn where_the_newest_is_damaged_the_one_before_can_be_had() {
     let text = file::print(&default, &[(DEFAULT_COLUMN_FAMILY_NAME, &default.cf)]);
     for (name, text) in [("OPTIONS-000009", text.as_str()), ("OPTIONS-000010", "nonsense")] {
         env.fs
-            .open(&directory.join(name), OpenMode::Create)
+            .create_writable(&directory.join(name), IoMode::Buffered)
             .unwrap()
             .write_at(0, text.as_bytes())
             .unwrap();
@@ -374,7 +374,7 @@ fn a_file_may_be_large_and_not_name_more_families_than_it_describes() {
     let (env, directory) = (Env::memory(), Path::new("/db"));
     env.fs.create_directory(directory).unwrap();
     let comment = [b"#", vec![b'-'; 65 << 20].as_slice(), b"\n"].concat();
-    let file = env.fs.open(&directory.join("OPTIONS-000005"), OpenMode::Create).unwrap();
+    let file = env.fs.create_writable(&directory.join("OPTIONS-000005"), IoMode::Buffered).unwrap();
     file.write_vectored_at(0, &[&comment, text.as_bytes()]).unwrap();
     assert_eq!(load_latest(&env, directory).unwrap().unwrap().families.len(), 50_000);
 }

@@ -19,7 +19,7 @@ use crate::blob::{
     BlobFileScan, BlobIndex, BlobPieces, PART_SIZE_MAX, RECORD_HEADER_SIZE, RecordHeader,
     is_read_in_pieces,
 };
-use crate::env::{File, read_until_end};
+use crate::env::{RandomAccessFile, read_until_end};
 
 /// So many missing files are named.
 const MISSING_NAMED: usize = 1000;
@@ -98,7 +98,7 @@ pub(super) struct LargeBlob {
 
 /// Bytes of a file, from front to back.
 pub(super) struct StoredPieces {
-    file: Arc<dyn File>,
+    file: Arc<dyn RandomAccessFile>,
     at: u64,
     end: u64,
 }

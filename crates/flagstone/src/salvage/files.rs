@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::base::Result;
 use crate::base::sync::Mutex;
-use crate::base::{Error, Result};
-use crate::env::{File, FileSystem, OpenMode, read_until_end};
+use crate::env::{FileSystem, IoMode, RandomAccessFile, read_until_end};
 
 /// Files that are open at a time: processes are often limited to 1024.
 const OPEN_MAX: usize = 256;
@@ -18,7 +18,7 @@ const COMPARED_BYTES: usize = 64 << 10;
 /// Opens files, and closes those that have been open longest.
 pub(super) struct SourceFiles {
     fs: Arc<dyn FileSystem>,
-    open: Mutex<VecDeque<Arc<dyn File>>>,
+    open: Mutex<VecDeque<Arc<dyn RandomAccessFile>>>,
 }
 
 impl SourceFiles {
@@ -27,7 +27,7 @@ impl SourceFiles {
     }
 
     /// The file at `path`, which is opened when it is read.
-    pub(super) fn at(self: &Arc<Self>, path: &Path) -> Arc<dyn File> {
+    pub(super) fn at(self: &Arc<Self>, path: &Path) -> Arc<dyn RandomAccessFile> {
         Arc::new(SourceFile { files: self.clone(), path: path.to_path_buf() })
     }
 
@@ -50,13 +50,13 @@ impl SourceFiles {
         }
     }
 
-    fn opened(&self, path: &Path) -> Result<Arc<dyn File>> {
+    fn opened(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
         let mut open = self.open.lock();
         // The one that was asked for last is asked for next.
         if let Some(file) = open.iter().rev().find(|file| file.path() == path) {
             return Ok(file.clone());
         }
-        let file = self.fs.open(path, OpenMode::Read)?;
+        let file = self.fs.open_random_access(path, IoMode::Buffered)?;
         if open.len() >= OPEN_MAX {
             open.pop_front();
         }
@@ -70,31 +70,9 @@ struct SourceFile {
     path: PathBuf,
 }
 
-impl SourceFile {
-    fn refuse(&self) -> Error {
-        Error::not_supported("a database that is salvaged is not written to").at(&self.path)
-    }
-}
-
-impl File for SourceFile {
+impl RandomAccessFile for SourceFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.files.opened(&self.path)?.read_at(offset, buffer)
-    }
-
-    fn write_at(&self, _offset: u64, _data: &[u8]) -> Result<()> {
-        Err(self.refuse())
-    }
-
-    fn sync(&self) -> Result<()> {
-        Err(self.refuse())
-    }
-
-    fn allocate(&self, _length: u64, _keep_size: bool) -> Result<()> {
-        Err(self.refuse())
-    }
-
-    fn truncate(&self, _length: u64) -> Result<()> {
-        Err(self.refuse())
     }
 
     fn size(&self) -> Result<u64> {

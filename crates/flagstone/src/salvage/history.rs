@@ -19,7 +19,7 @@ use crate::base::{
     SequenceNumber,
 };
 use crate::blob::{FOOTER_SIZE, HEADER_SIZE};
-use crate::env::{FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode};
 use crate::manifest::{
     FileMetadata, ManifestCheck, VersionEdit, identity_of, read_current, reader_options,
 };
@@ -214,7 +214,7 @@ impl History {
         let mut has_witness = false;
         let none_is_own = directory.tables.values().flatten().all(|listed| {
             let properties = fs
-                .open(&listed.path, OpenMode::Read)
+                .open_random_access(&listed.path, IoMode::Buffered)
                 .and_then(|file| read_table_properties(file, listed.bytes));
             properties.is_ok_and(|TableProperties { db_identity, .. }| {
                 has_witness |= db_identity == identity;
@@ -227,7 +227,7 @@ impl History {
     /// Applies all intact edits; what is damaged. A torn end is no damage: what is left there has
     /// not taken place.
     fn read_edits(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<Vec<Error>> {
-        let file = fs.open(path, OpenMode::Read)?;
+        let file = fs.open_random_access(path, IoMode::Buffered)?;
         self.ends_torn = ManifestCheck::of(file.clone())
             .is_ok_and(|found| found.faults.is_empty() && found.torn_end.is_some());
         let options = ReaderOptions { search_behind_damage: true, ..reader_options() };

@@ -25,7 +25,7 @@ use crate::base::{
     SequenceNumber, ValueType,
 };
 use crate::batch::{BatchView, Operation};
-use crate::env::File;
+use crate::env::RandomAccessFile;
 use crate::wal::{Damage, DamageKind, Event, Gap, Noted, Reader, ReaderOptions, WalEnd, number_at};
 
 /// The families of which WALs have batches that count. What is damaged is told when they are read
@@ -175,7 +175,7 @@ impl<'a> Sequences<'a> {
 /// Whether batches that end at a mark have numbers for fewer operations than they hold: those of
 /// write-prepared transactions do. Others end so where an empty transaction was written together
 /// with them. What follows tells; if nothing does, they do.
-fn shares_numbers(file: Arc<dyn File>, number: FileNumber) -> bool {
+fn shares_numbers(file: Arc<dyn RandomAccessFile>, number: FileNumber) -> bool {
     let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
     let mut reader = Reader::with_options(file, number, options);
     let mut behind_mark = None;
@@ -206,7 +206,7 @@ impl Logs<'_, '_> {
     /// `IoError` of the new database's directory.
     pub(super) fn read(
         &mut self,
-        file: Arc<dyn File>,
+        file: Arc<dyn RandomAccessFile>,
         number: FileNumber,
         listed: &Listed,
     ) -> Result<()> {

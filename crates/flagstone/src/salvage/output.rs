@@ -14,7 +14,7 @@ use crate::base::{
 };
 use crate::blob::{BlobBuilderSettings, BlobFileBuilder, BlobIndex};
 use crate::db::{compression_options, leveled_settings, table_builder_settings};
-use crate::env::{Env, File, Names, NewNames, OpenMode};
+use crate::env::{Env, IoMode, Names, NewNames, WritableFile};
 use crate::manifest::{
     BlobFileAddition, FamilySpec, FileMetadata, FileNumbers, ManifestSettings, VersionEdit,
     VersionSet,
@@ -121,7 +121,10 @@ impl Target {
         last_sequence: SequenceNumber,
     ) -> Result<()> {
         let wal = self.versions.file_numbers().allocate();
-        self.env.fs.open(&file_name::wal(&self.directory, wal), OpenMode::Create)?.sync()?;
+        self.env
+            .fs
+            .create_writable(&file_name::wal(&self.directory, wal), IoMode::Buffered)?
+            .sync()?;
         self.names.sync()?;
         self.versions.set_last_sequence(last_sequence);
         let mut edits = std::mem::take(&mut self.edits);
@@ -155,7 +158,7 @@ impl Target {
 
 struct OpenTable {
     number: FileNumber,
-    file: Arc<dyn File>,
+    file: Arc<dyn WritableFile>,
     builder: TableBuilder,
     oldest_blob: Option<FileNumber>,
 }
@@ -249,7 +252,7 @@ impl FamilyWriter<'_> {
         if !self.blobs.contains_key(&compression) {
             let number = self.target.versions.file_numbers().allocate();
             let path = file_name::blob(&self.target.directory, number);
-            let file = self.target.env.fs.open(&path, OpenMode::Create)?;
+            let file = self.target.env.fs.create_writable(&path, IoMode::Buffered)?;
             let settings = BlobBuilderSettings {
                 column_family: self.id,
                 compression: CompressionType::from_byte(compression)
@@ -292,7 +295,7 @@ impl FamilyWriter<'_> {
             .target
             .env
             .fs
-            .open(&file_name::table(&self.target.directory, number), OpenMode::Create)?;
+            .create_writable(&file_name::table(&self.target.directory, number), IoMode::Buffered)?;
         let builder = TableBuilder::new(file.clone(), self.table_settings(number))?;
         Ok(OpenTable { number, file, builder, oldest_blob: None })
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::directory::Directory;
 use crate::base::{Result, file_name};
-use crate::env::{FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode};
 
 /// Checks that this process may read every file that was found, and CURRENT. Otherwise what they
 /// hold would be left out of the new database, and called lost.
@@ -23,7 +23,7 @@ pub(super) fn check_permitted(
         .flat_map(|files| files.values().flatten());
     let paths = listed.map(|listed| listed.path.clone());
     for path in std::iter::once(file_name::current(database)).chain(paths) {
-        match fs.open(&path, OpenMode::Read) {
+        match fs.open_random_access(&path, IoMode::Buffered) {
             Err(error) if error.is_refused() => return Err(error),
             // Whatever else is wrong with a file, it does not keep others from being saved.
             _ => {}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::files::SourceFiles;
 use crate::base::{Comparator, InternalKey, InternalKeyBuf, Result, ValueType, file_name};
-use crate::env::{FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode};
 use crate::manifest::FileNumbers;
 use crate::sst::{SalvageSettings, TableBuilder, TableBuilderSettings, TableRemains};
 
@@ -117,7 +117,7 @@ impl<'a> Runs<'a> {
         sort(&mut gathered.entries, &comparator);
         let number = self.numbers.allocate();
         let path = file_name::temporary(self.directory, number);
-        let file = self.fs.open(&path, OpenMode::Create)?;
+        let file = self.fs.create_writable(&path, IoMode::Buffered)?;
         self.temporary.push(path.clone());
         let settings = TableBuilderSettings {
             comparator: comparator.clone(),

@@ -8,7 +8,7 @@ use crate::base::compression::{CompressionType, DecompressionDictionary, decompr
 use crate::base::slab::Piece;
 use crate::base::{Comparator, Error, Mutant, Result};
 use crate::cache::{CacheKey, Priority};
-use crate::env::{File, Place};
+use crate::env::{Place, RandomAccessFile};
 
 use super::block::{Block, BlockRoom, GuideRoom};
 use super::cached::{BlockCache, CachedBlock, IndexPartition, Slim, Whereabouts};
@@ -37,7 +37,7 @@ pub(super) enum Purpose {
 
 /// Where the blocks of one table come from.
 pub(super) struct BlockSource {
-    pub file: Arc<dyn File>,
+    pub file: Arc<dyn RandomAccessFile>,
     pub file_size: u64,
     pub footer: Footer,
     pub cache: Option<Arc<BlockCache>>,

@@ -16,7 +16,7 @@ use crate::base::{
     Result, SequenceNumber, UniqueId, ValueType,
 };
 use crate::cache::Priority;
-use crate::env::File;
+use crate::env::RandomAccessFile;
 
 use super::block::{Block, BlockWalk, GuideRoom};
 use super::cursor::TableIndex;
@@ -40,7 +40,10 @@ const USER_KEYS_SINCE: u32 = 3;
 ///
 /// # Errors
 /// `Corruption`, `NotSupported` or `IoError`, naming the file.
-pub fn read_table_properties(file: Arc<dyn File>, size: u64) -> Result<TableProperties> {
+pub fn read_table_properties(
+    file: Arc<dyn RandomAccessFile>,
+    size: u64,
+) -> Result<TableProperties> {
     let path = file.path().to_path_buf();
     let read = || {
         let (footer, tail) = read_tail(&*file, size)?;
@@ -82,7 +85,11 @@ fn read_listed_properties(
     }
 }
 
-pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) -> Result<Table> {
+pub(super) fn open(
+    file: Arc<dyn RandomAccessFile>,
+    size: u64,
+    settings: TableReadSettings,
+) -> Result<Table> {
     let (footer, tail) = read_tail(&*file, size)?;
     let verify = settings.verify_checksums;
     let mut source = BlockSource {
@@ -98,8 +105,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         tail,
     };
     let meta_blocks = read_metaindex(&source, verify)?;
-    let find =
-        |name: &str| meta_blocks.iter().find(|(other, _)| other == name).map(|&(_, handle)| handle);
+    let find = |name: &str| find(&meta_blocks, name);
     let properties = read_listed_properties(&source, &meta_blocks, verify)?;
     check_supported(&properties, &settings.comparator)?;
     check_unique_id(&properties, settings.unique_id)?;
@@ -150,6 +156,11 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     })
 }
 
+/// Where the meta block of this name lies.
+fn find(meta_blocks: &[(String, BlockHandle)], name: &str) -> Option<BlockHandle> {
+    meta_blocks.iter().find(|(other, _)| other == name).map(|&(_, handle)| handle)
+}
+
 /// The range tombstones at `handle`, cut where they overlap, and how many were stored.
 fn fragmented_tombstones(
     source: &BlockSource,
@@ -166,7 +177,7 @@ fn fragmented_tombstones(
 }
 
 /// Reads the footer and, with it, the end of the file.
-pub(super) fn read_tail(file: &dyn File, size: u64) -> Result<(Footer, Vec<u8>)> {
+pub(super) fn read_tail(file: &dyn RandomAccessFile, size: u64) -> Result<(Footer, Vec<u8>)> {
     let length = size.min(TAIL_SIZE);
     let mut tail = vec![0; length as usize];
     let read = file.read_at(size - length, &mut tail)?;

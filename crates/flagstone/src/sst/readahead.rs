@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::settings::AutoReadahead;
 use crate::base::{Result, prefetch};
 use crate::cache::Measured;
-use crate::env::{Advice, AlignedBuffer, Coming, DIRECT_BLOCK, File, ReadAhead};
+use crate::env::{Advice, AlignedBuffer, Coming, DIRECT_BLOCK, RandomAccessFile, ReadAhead};
 
 /// From windows of this size on the system is told of the next one: below, a short scan may be over
 /// before.
@@ -26,7 +26,7 @@ const PADDING_MAX: u64 = DIRECT_BLOCK as u64;
 #[derive(Clone)]
 pub struct OwnFile {
     /// The file.
-    pub file: Arc<dyn File>,
+    pub file: Arc<dyn RandomAccessFile>,
     /// Who fetches the next window while one is used up.
     pub ahead: Option<Arc<ReadAhead>>,
 }
@@ -116,7 +116,7 @@ impl Readahead {
     /// `IoError`.
     pub fn bytes(
         &mut self,
-        file: &dyn File,
+        file: &dyn RandomAccessFile,
         file_size: u64,
         offset: u64,
         length: usize,
@@ -163,7 +163,7 @@ impl Readahead {
 
     /// Has the system fetch what lies behind a block that is read by itself, when that comes near
     /// the end of what it was told of.
-    fn hint_alone(&mut self, file_size: u64, file: &dyn File) {
+    fn hint_alone(&mut self, file_size: u64, file: &dyn RandomAccessFile) {
         let end = self.expected;
         if end + self.window as u64 / 2 > self.hinted
             || self.hinted > end + self.automatic.most as u64
@@ -175,7 +175,7 @@ impl Readahead {
     }
 
     /// Has the system fetch the next window while this one is used up.
-    fn hint(&self, offset: u64, file_size: u64, file: &dyn File) {
+    fn hint(&self, offset: u64, file_size: u64, file: &dyn RandomAccessFile) {
         let file = self.own.as_ref().map_or(file, |own| &*own.file);
         let length = file_size.saturating_sub(offset).min(self.window as u64);
         if self.window >= HINTED_WINDOW && length > 0 && !file.is_direct() {
@@ -189,7 +189,7 @@ impl Readahead {
 
     /// Fills the window with `length` bytes from `offset` on; whole blocks of a file that goes
     /// around the system's cache.
-    fn fetch(&mut self, offset: u64, length: usize, file: &dyn File) -> Result<()> {
+    fn fetch(&mut self, offset: u64, length: usize, file: &dyn RandomAccessFile) -> Result<()> {
         let file = self.own.as_ref().map_or(file, |own| &*own.file);
         let (mut start, mut end) = (offset, offset + length as u64);
         if file.is_direct() {

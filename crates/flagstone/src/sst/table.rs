@@ -11,7 +11,7 @@ use crate::base::{
     RangeTombstone, Result, SequenceNumber, ValueType,
 };
 use crate::cache::{Held, Measured, MemoryKind};
-use crate::env::File;
+use crate::env::RandomAccessFile;
 
 use super::block::{Block, BlockIter, Found, ValueRef};
 use super::cursor::{IndexCursor, TableIndex};
@@ -100,7 +100,11 @@ impl Table {
     ///
     /// # Errors
     /// `Corruption`, `NotSupported` or `IoError`, naming the file.
-    pub fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) -> Result<Arc<Self>> {
+    pub fn open(
+        file: Arc<dyn RandomAccessFile>,
+        size: u64,
+        settings: TableReadSettings,
+    ) -> Result<Arc<Self>> {
         let path = file.path().to_path_buf();
         let account = settings.account.clone();
         let mut table = super::open::open(file, size, settings).map_err(|error| error.at(path))?;

@@ -1,7 +1,7 @@
 //! What a reader finds where a record should be.
 
 use crate::base::Error;
-use crate::env::File;
+use crate::env::RandomAccessFile;
 
 /// A place in a log where there is no record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub enum DamageKind {
 
 impl Damage {
     /// It as an error in `file`.
-    pub fn to_error(&self, file: &dyn File) -> Error {
+    pub fn to_error(&self, file: &dyn RandomAccessFile) -> Error {
         let what = match &self.kind {
             DamageKind::TruncatedHeader => "truncated header of a log record",
             DamageKind::TruncatedBody => "truncated record body",
@@ -89,7 +89,7 @@ impl Damage {
         self.error(what, file)
     }
 
-    fn error(&self, what: &str, file: &dyn File) -> Error {
+    fn error(&self, what: &str, file: &dyn RandomAccessFile) -> Error {
         let message = format!("{what} ({} bytes dropped)", self.dropped);
         Error::corruption(message).at(file.path()).at_offset(self.offset)
     }

@@ -9,15 +9,15 @@ use super::*;
 use crate::base::FileNumber;
 use crate::batch::{Operation, WriteBatch};
 use crate::env::os::OsFileSystem;
-use crate::env::{File, FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode, RandomAccessFile};
 
 const PLAIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rocksdb-7.8/wal-plain");
 const RECYCLE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rocksdb-7.8/wal-recycle");
 
-fn open(directory: &str, number: u64) -> (FileNumber, Arc<dyn File>) {
+fn open(directory: &str, number: u64) -> (FileNumber, Arc<dyn RandomAccessFile>) {
     let path = crate::base::file_name::wal(Path::new(directory), FileNumber(number));
-    (FileNumber(number), OsFileSystem.open(&path, OpenMode::Read).unwrap())
+    (FileNumber(number), OsFileSystem.open_random_access(&path, IoMode::Buffered).unwrap())
 }
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -13,20 +13,20 @@
 use super::damage::{Damage, DamageKind};
 use super::format::{Header, RECYCLABLE_HEADER_SIZE, is_recyclable, number_in_header};
 use crate::base::{FileNumber, Result};
-use crate::env::{File, read_until_end};
+use crate::env::{RandomAccessFile, read_until_end};
 
 /// The number that the intact record bears which begins at `offset`; `None` if its header has none.
 ///
 /// # Errors
 /// `IoError`.
-pub fn number_at(file: &dyn File, offset: u64) -> Result<Option<u32>> {
+pub fn number_at(file: &dyn RandomAccessFile, offset: u64) -> Result<Option<u32>> {
     let header = header_at(file, offset)?;
     let is_numbered =
         Header::parse(&header).is_some_and(|header| is_recyclable(header.record_type));
     Ok(number_in_header(&header).filter(|_| is_numbered))
 }
 
-fn header_at(file: &dyn File, offset: u64) -> Result<Vec<u8>> {
+fn header_at(file: &dyn RandomAccessFile, offset: u64) -> Result<Vec<u8>> {
     let mut header = vec![0; RECYCLABLE_HEADER_SIZE];
     let read = read_until_end(file, offset, &mut header)?;
     header.truncate(read);
@@ -47,7 +47,7 @@ impl Gap {
     ///
     /// # Errors
     /// `IoError`.
-    pub fn new(damage: Damage, number: FileNumber, file: &dyn File) -> Result<Self> {
+    pub fn new(damage: Damage, number: FileNumber, file: &dyn RandomAccessFile) -> Result<Self> {
         let mut gap = Self {
             first: damage.clone(),
             is_torn: false,
@@ -62,7 +62,12 @@ impl Gap {
     ///
     /// # Errors
     /// `IoError`.
-    pub fn add(&mut self, damage: &Damage, number: FileNumber, file: &dyn File) -> Result<()> {
+    pub fn add(
+        &mut self,
+        damage: &Damage,
+        number: FileNumber,
+        file: &dyn RandomAccessFile,
+    ) -> Result<()> {
         self.first.dropped = self.first.dropped.saturating_add(damage.dropped);
         self.judge(damage, number, file)
     }
@@ -77,7 +82,12 @@ impl Gap {
         !self.is_torn && (self.has_old_records || !self.has_remainder)
     }
 
-    fn judge(&mut self, damage: &Damage, number: FileNumber, file: &dyn File) -> Result<()> {
+    fn judge(
+        &mut self,
+        damage: &Damage,
+        number: FileNumber,
+        file: &dyn RandomAccessFile,
+    ) -> Result<()> {
         match damage.kind {
             DamageKind::OldRecord { in_fragment: false } => self.has_old_records = true,
             DamageKind::Zeros { in_fragment: false } => {}

@@ -7,7 +7,7 @@ use super::damage::DamageKind;
 use super::format::*;
 use crate::base::checksum;
 use crate::base::{FileNumber, Result};
-use crate::env::{File, read_around_failures, read_until_end};
+use crate::env::{RandomAccessFile, read_around_failures, read_until_end};
 
 /// How much is read from the file at a time where nobody says how much: eight blocks, so that
 /// reading a log costs few system calls.
@@ -40,7 +40,7 @@ pub(super) struct Fragment {
 
 /// A log file as physical records.
 pub(super) struct Blocks {
-    pub file: Arc<dyn File>,
+    pub file: Arc<dyn RandomAccessFile>,
     number: u32,
     /// Bytes that are read at a time, whole blocks.
     window_size: usize,
@@ -61,7 +61,7 @@ pub(super) struct Blocks {
 impl Blocks {
     /// Reads so many bytes at a time, rounded up to whole blocks; with 0 as many as seem good.
     pub fn new(
-        file: Arc<dyn File>,
+        file: Arc<dyn RandomAccessFile>,
         number: FileNumber,
         searches: bool,
         readahead_size: usize,

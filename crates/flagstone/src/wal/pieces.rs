@@ -23,7 +23,7 @@ use super::reader::{Event, Reader, ReaderOptions};
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes};
 use crate::batch::{BatchSummary, BatchView};
-use crate::env::{File, Join, Spawn};
+use crate::env::{Join, RandomAccessFile, Spawn};
 
 /// How many pieces wait for the judge at most; beside them there are the one that it has and the
 /// one that is being made.
@@ -121,7 +121,7 @@ struct Piece {
 }
 
 struct PieceReader {
-    wals: Vec<(FileNumber, Arc<dyn File>)>,
+    wals: Vec<(FileNumber, Arc<dyn RandomAccessFile>)>,
     at: usize,
     reader: Option<OneLog>,
     reading: Reading,
@@ -251,7 +251,7 @@ enum Source {
 }
 
 impl Pieces {
-    pub fn new(wals: &[(FileNumber, Arc<dyn File>)], reading: &Reading) -> Self {
+    pub fn new(wals: &[(FileNumber, Arc<dyn RandomAccessFile>)], reading: &Reading) -> Self {
         let new =
             || PieceReader { wals: wals.to_vec(), at: 0, reader: None, reading: reading.clone() };
         let ahead = reading.spawner.as_ref().and_then(|spawner| Ahead::start(&**spawner, new()));

@@ -22,7 +22,7 @@ use super::format::*;
 use super::physical::{Blocks, Fragment, Physical};
 use crate::base::coding::fixed32_at;
 use crate::base::{ColumnFamilyId, FileNumber, Result};
-use crate::env::File;
+use crate::env::RandomAccessFile;
 
 /// The most that a compressed record is believed to hold, and is made of: one entry of the largest
 /// size fits.
@@ -102,12 +102,16 @@ enum Step {
 impl Reader {
     /// Starts at offset 0. `number` is the file's own, by which older records are told (0 for a
     /// MANIFEST, where there are none).
-    pub fn new(file: Arc<dyn File>, number: FileNumber) -> Self {
+    pub fn new(file: Arc<dyn RandomAccessFile>, number: FileNumber) -> Self {
         Self::with_options(file, number, ReaderOptions::default())
     }
 
     /// [`Reader::new`] with other limits.
-    pub fn with_options(file: Arc<dyn File>, number: FileNumber, options: ReaderOptions) -> Self {
+    pub fn with_options(
+        file: Arc<dyn RandomAccessFile>,
+        number: FileNumber,
+        options: ReaderOptions,
+    ) -> Self {
         Self {
             blocks: Blocks::new(file, number, options.search_behind_damage, options.readahead_size),
             options,
@@ -195,7 +199,7 @@ impl Reader {
     }
 
     /// The file read from.
-    pub fn file(&self) -> &Arc<dyn File> {
+    pub fn file(&self) -> &Arc<dyn RandomAccessFile> {
         &self.blocks.file
     }
 

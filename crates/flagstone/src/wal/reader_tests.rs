@@ -233,7 +233,7 @@ fn a_page_that_cannot_be_read_costs_the_records_that_lie_there() {
         log.resize(log.len().next_multiple_of(BLOCK_SIZE), 0);
     }
     let bad = 50 * BLOCK_SIZE as u64 + 13_000;
-    let file = std::sync::Arc::new(BadSector(file_of(&log), bad..bad + 512));
+    let file = std::sync::Arc::new(BadSector(file_of(&log).into(), bad..bad + 512));
     let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
     let mut reader = Reader::with_options(file, NUMBER, options);
     let (mut records, mut damages) = (0, Vec::new());

@@ -43,7 +43,7 @@ use crate::base::{
     Error, FileNumber, MAX_SEQUENCE_NUMBER, Remedy, Result, SequenceNumber, Sometimes, file_name,
 };
 use crate::batch::{BatchSummary, BatchView};
-use crate::env::File;
+use crate::env::RandomAccessFile;
 
 /// One batch of a log, as it is handed out for applying.
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +137,7 @@ pub struct RecoveryOutcome {
 /// `Corruption` with file and offset for what the mode does not tolerate; `IoError` from the files;
 /// what `apply` returned.
 pub fn replay(
-    wals: &[(FileNumber, Arc<dyn File>)],
+    wals: &[(FileNumber, Arc<dyn RandomAccessFile>)],
     needed_from: FileNumber,
     mode: RecoveryMode,
     reading: &Reading,
@@ -163,7 +163,7 @@ pub fn replay(
 /// The log that is being replayed.
 struct Wal<'a> {
     number: FileNumber,
-    file: &'a dyn File,
+    file: &'a dyn RandomAccessFile,
     /// Which of all it is.
     at: usize,
     pieces: &'a mut Pieces,
@@ -247,7 +247,7 @@ pub fn missing_wal(path: &Path, what: &str) -> Error {
         .at(path)
 }
 
-fn directory_of(file: &dyn File) -> &Path {
+fn directory_of(file: &dyn RandomAccessFile) -> &Path {
     file.path().parent().unwrap_or(Path::new(""))
 }
 

@@ -32,7 +32,7 @@ use super::*;
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber};
 use crate::batch::{BatchView, Operation, WriteBatch, encode_header};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{Env, File, FileSystem, OpenMode};
+use crate::env::{Env, FileSystem, IoMode, RandomAccessFile};
 
 /// What RocksDB 11.9 was seen to do, and we do.
 const OBSERVED: &str = "
@@ -190,7 +190,7 @@ fn add(log: &mut Vec<u8>, token: &str, own: u32, numbered: bool) {
     }
 }
 
-fn directory(line: &str) -> Vec<(FileNumber, Arc<dyn File>)> {
+fn directory(line: &str) -> Vec<(FileNumber, Arc<dyn RandomAccessFile>)> {
     let mut wals = Vec::new();
     for (number, log) in (5u32..).zip(line.split('/')) {
         let (mut bytes, mut numbered) = (Vec::new(), false);
@@ -200,7 +200,8 @@ fn directory(line: &str) -> Vec<(FileNumber, Arc<dyn File>)> {
                 _ => add(&mut bytes, token, number, numbered),
             }
         }
-        wals.push((FileNumber(number.into()), file_of(&bytes)));
+        let file: Arc<dyn RandomAccessFile> = file_of(&bytes);
+        wals.push((FileNumber(number.into()), file));
     }
     wals
 }
@@ -417,14 +418,15 @@ fn a_batch_that_cannot_be_read_tells_nothing_of_the_log_before() {
     let record = [&encode_header(3, 0)[..], batch.body()].concat();
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/")).unwrap();
-    let file = fs.open(Path::new("/2"), OpenMode::Create).unwrap();
+    let file = fs.create_writable(Path::new("/2"), IoMode::Buffered).unwrap();
     Writer::new(file.clone(), FileNumber(2), WriterOptions::default())
         .unwrap()
         .add_record(&record)
         .unwrap();
     for mode in MODES {
         let apply = &mut |_: &ReplayRecord<'_>| panic!("it was applied");
-        let logs = [(FileNumber(2), file.clone())];
+        let file: Arc<dyn RandomAccessFile> = file.clone();
+        let logs = [(FileNumber(2), file)];
         let error = replay(&logs, FileNumber(1), mode, &Reading::default(), apply).unwrap_err();
         assert!(error.message().contains("wrong count: 1 operation or more"), "{mode:?}: {error}");
     }
@@ -454,7 +456,7 @@ fn recovered(
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/")).unwrap();
     let log = |number: u64, batches: &[WriteBatch]| {
-        let file = fs.open(Path::new(&format!("/{number}")), OpenMode::Create).unwrap();
+        let file = fs.create_writable(Path::new(&format!("/{number}")), IoMode::Buffered).unwrap();
         let mut writer =
             Writer::new(file.clone(), FileNumber(number), WriterOptions::default()).unwrap();
         let ends = batches.iter().map(|batch| {
@@ -467,7 +469,8 @@ fn recovered(
     let (_, second) = log(2, &[note(ends[1]), record(3, b"c")]);
     first.truncate(kept.filter(|kept| *kept > 0).map_or(0, |kept| ends[kept - 1])).unwrap();
     let mut keys = Vec::new();
-    let logs = [(FileNumber(1), first), (FileNumber(2), second)];
+    let logs: [(_, Arc<dyn RandomAccessFile>); 2] =
+        [(FileNumber(1), first), (FileNumber(2), second)];
     let logs = &logs[usize::from(kept.is_none())..];
     let outcome = replay(logs, FileNumber(needed_from), mode, &Reading::default(), &mut |record| {
         for operation in record.batch.iter() {
@@ -549,7 +552,7 @@ fn a_log_that_tells_of_very_many_families_with_timestamps_is_read_in_one_go() {
         }
         log.extend(physical(FULL, 5, &put("a", sequence)));
     }
-    let files = [(FileNumber(5), file_of(&log))];
+    let files: [(_, Arc<dyn RandomAccessFile>); 1] = [(FileNumber(5), file_of(&log))];
     let mut count = 0;
     let mut apply = |record: &ReplayRecord<'_>| {
         count += 1;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::base::{Result, Sometimes, SubCode};
-use crate::env::{File, Mapping, PAGE_RUN, PageRuns, RangeSyncedFile};
+use crate::env::{LogFile, Mapping, PAGE_RUN, PageRuns, RangeSyncedFile, WritableFile};
 
 /// Bytes that are mapped at a time.
 const WINDOW_SIZE: u64 = 8 << 20;
@@ -48,7 +48,9 @@ const WRITTEN_LAST: usize = 8;
 
 /// The file of a log, as its writer sees it.
 pub(super) struct Space {
-    file: Arc<dyn File>,
+    file: Arc<dyn WritableFile>,
+    /// The same file, if it can be mapped.
+    log: Option<Arc<dyn LogFile>>,
     /// The same, if it is to be written back while it grows.
     range_synced: Option<Arc<RangeSyncedFile>>,
     /// Bytes that are reserved at a time; 0 where nothing is mapped.
@@ -75,9 +77,10 @@ struct Window {
 }
 
 impl Space {
-    pub fn new(file: Arc<dyn File>) -> Self {
+    pub fn new(file: Arc<dyn WritableFile>) -> Self {
         Self {
             file,
+            log: None,
             range_synced: None,
             step: 0,
             reserved: 0,
@@ -96,6 +99,11 @@ impl Space {
         Self { range_synced: Some(file.clone()), ..Self::new(file) }
     }
 
+    /// Lets [`Space::map`] map the file, which is `log`.
+    pub fn set_log(&mut self, log: Arc<dyn LogFile>) {
+        self.log = Some(log);
+    }
+
     /// All before `end` is in the file.
     #[inline]
     fn note_written(&self, end: u64) -> Result<()> {
@@ -112,7 +120,7 @@ impl Space {
         self.kept_max = bytes;
     }
 
-    pub fn file(&self) -> &Arc<dyn File> {
+    pub fn file(&self) -> &Arc<dyn WritableFile> {
         &self.file
     }
 
@@ -251,7 +259,10 @@ impl Space {
                 return Ok(());
             }
             let length = WINDOW_SIZE.min(self.reserved - offset);
-            let mapping = self.file.map(offset, length as usize)?;
+            let mapping = match &self.log {
+                Some(log) => log.map(offset, length as usize)?,
+                None => None,
+            };
             self.window = mapping.map(|mapping| {
                 Sometimes::WalMapped.reached();
                 Window { mapping, start: offset, end: offset + length, fetched: offset }

@@ -8,22 +8,22 @@ use super::{Damage, Event, Reader};
 use crate::base::FileNumber;
 use crate::batch::WriteBatch;
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{File, FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode, RandomAccessFile, WritableFile};
 
 /// The number that logs of tests have.
 pub(super) const NUMBER: FileNumber = FileNumber(17);
 
 /// A file in memory with these contents.
-pub(super) fn file_of(contents: &[u8]) -> Arc<dyn File> {
+pub(super) fn file_of(contents: &[u8]) -> Arc<dyn WritableFile> {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/db")).unwrap();
-    let file = fs.open(Path::new("/db/000017.log"), OpenMode::Create).unwrap();
+    let file = fs.create_writable(Path::new("/db/000017.log"), IoMode::Buffered).unwrap();
     file.write_at(0, contents).unwrap();
     file
 }
 
 /// The whole of a file.
-pub(super) fn contents_of(file: &dyn File) -> Vec<u8> {
+pub(super) fn contents_of(file: &dyn RandomAccessFile) -> Vec<u8> {
     let mut contents = vec![0; file.size().unwrap() as usize];
     assert_eq!(file.read_at(0, &mut contents).unwrap(), contents.len());
     contents

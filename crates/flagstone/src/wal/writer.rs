@@ -8,7 +8,7 @@ use super::reader::COMPRESSED_RECORD_MAX;
 use super::space::Space;
 use crate::base::{FileNumber, Result};
 use crate::cache::Measured;
-use crate::env::{File, RangeSyncedFile, RangeSyncs};
+use crate::env::{LogFile, RangeSyncedFile, RangeSyncs, WritableFile};
 
 /// A buffer that one enormous record has grown beyond this is not kept.
 const BUFFER_KEPT_MAX: usize = 16 << 20;
@@ -70,7 +70,11 @@ impl Writer {
     ///
     /// # Errors
     /// `NotSupported` if the compression cannot be set up.
-    pub fn new(file: Arc<dyn File>, number: FileNumber, options: WriterOptions) -> Result<Self> {
+    pub fn new(
+        file: Arc<dyn WritableFile>,
+        number: FileNumber,
+        options: WriterOptions,
+    ) -> Result<Self> {
         let mut space = match options.range_syncs {
             None => Space::new(file),
             Some(syncs) => Space::range_synced(Arc::new(RangeSyncedFile::told(file, syncs))),
@@ -91,6 +95,20 @@ impl Writer {
         })
     }
 
+    /// As [`Writer::new`], of a file that [`Writer::map`] can map.
+    ///
+    /// # Errors
+    /// As [`Writer::new`].
+    pub fn of_log(
+        file: Arc<dyn LogFile>,
+        number: FileNumber,
+        options: WriterOptions,
+    ) -> Result<Self> {
+        let mut writer = Self::new(file.clone(), number, options)?;
+        writer.space.set_log(file);
+        Ok(writer)
+    }
+
     /// What [`Writer::memory_usage`] says is to be told there, while the writer lives.
     pub fn count_in(&mut self, memory: Measured) {
         self.memory = Some(memory);
@@ -107,7 +125,8 @@ impl Writer {
     }
 
     /// Reserves `step` bytes, and as many again when they are full, and copies records into a
-    /// mapping of them. For recyclable records in files that are [mappable](File::is_mappable).
+    /// mapping of them. For recyclable records in [mappable](LogFile::is_mappable) logs, i.e.
+    /// writers made by [`Writer::of_log`].
     ///
     /// # Errors
     /// `IoError`, with subcode `NoSpace` if there is too little.
@@ -251,7 +270,7 @@ impl Writer {
 
     /// The file written to.
     #[inline]
-    pub fn file(&self) -> &Arc<dyn File> {
+    pub fn file(&self) -> &Arc<dyn WritableFile> {
         self.space.file()
     }
 }

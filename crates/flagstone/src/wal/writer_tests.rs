@@ -7,7 +7,7 @@ use super::test_support::*;
 use super::*;
 use crate::base::{FileNumber, Result};
 use crate::env::os::OsFileSystem;
-use crate::env::{File, FileAround, FileSystem, Mapping, OpenMode, RangeSyncs};
+use crate::env::{AnyFile, FileAround, FileSystem, Mapping, RangeSyncs};
 
 const LEGACY: WriterOptions = WriterOptions {
     recyclable: false,
@@ -148,14 +148,14 @@ fn whatever_is_written_is_read_back() {
 
 /// Counts writes, and fails those that it is told to.
 struct CountingFile {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     writes: AtomicUsize,
     fails_at: usize,
 }
 
 impl FileAround for CountingFile {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -163,7 +163,7 @@ impl FileAround for CountingFile {
             return self.inner.write_at(offset, data);
         }
         self.inner.write_at(offset, &data[..data.len() / 2])?;
-        Err(crate::base::Error::io("write", self.path(), std::io::Error::other("injected")))
+        Err(crate::base::Error::io("write", self.inner.path(), std::io::Error::other("injected")))
     }
 }
 
@@ -171,7 +171,7 @@ impl FileAround for CountingFile {
 fn a_record_is_one_write_and_a_failed_one_is_overwritten() {
     for options in ALL_OPTIONS {
         let file = Arc::new(CountingFile {
-            inner: file_of(b""),
+            inner: file_of(b"").into(),
             writes: AtomicUsize::new(0),
             fails_at: 1,
         });
@@ -183,7 +183,7 @@ fn a_record_is_one_write_and_a_failed_one_is_overwritten() {
         writer.add_record(&[3; 70_000]).unwrap();
         assert_eq!(file.writes.load(Ordering::Relaxed), 3);
         let expected = vec![vec![1; 100_000], vec![3; 70_000]];
-        assert_eq!(read_all(&contents_of(&*file.inner)), (expected, Vec::new()));
+        assert_eq!(read_all(&contents_of(&*file)), (expected, Vec::new()));
     }
 }
 
@@ -204,12 +204,11 @@ fn mapped_records_are_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let mut random = fastrand::Rng::with_seed(3);
     for step in [100, 5_000, 40_000, 6 << 20] {
-        let file =
-            OsFileSystem.open(&directory.path().join(step.to_string()), OpenMode::Create).unwrap();
+        let file = OsFileSystem.create_log(&directory.path().join(step.to_string())).unwrap();
         if !file.is_mappable() {
             return;
         }
-        let mut writer = Writer::new(file, NUMBER, RECYCLABLE_FILE).unwrap();
+        let mut writer = Writer::of_log(file, NUMBER, RECYCLABLE_FILE).unwrap();
         writer.map(step).unwrap();
         let mut records = Vec::new();
         for _ in 0..300 {
@@ -245,13 +244,13 @@ fn mapped_records_are_in_the_file() {
 
 /// Counts how often pages are fetched, and has none.
 struct FetchedFile {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     fetches: Arc<AtomicUsize>,
 }
 
 impl FileAround for FetchedFile {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn is_mappable(&self) -> bool {
@@ -280,9 +279,9 @@ fn few_writes_wait_for_pages() {
     let every = RangeSyncs::new(1 << 20, false);
     for (range_syncs, expected) in [(None, 4..=4), (every, 16..=19)] {
         let fetches = Arc::<AtomicUsize>::default();
-        let file = Arc::new(FetchedFile { inner: file_of(b""), fetches: fetches.clone() });
+        let file = Arc::new(FetchedFile { inner: file_of(b"").into(), fetches: fetches.clone() });
         let options = WriterOptions { range_syncs, ..RECYCLABLE_FILE };
-        let mut writer = Writer::new(file, NUMBER, options).unwrap();
+        let mut writer = Writer::of_log(file, NUMBER, options).unwrap();
         writer.map(20 << 20).unwrap();
         while writer.offset() < (16 << 20) - 5000 {
             writer.add_record(&[7; 1000]).unwrap();

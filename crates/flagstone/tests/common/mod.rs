@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use flagstone::base::{FileNumber, checksum};
 use flagstone::db::{ColumnFamily, Db};
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::manifest::{VersionEdit, read_current};
 use flagstone::options::{self, ColumnFamilyOptions, Options, ReadOptions};
 use flagstone::wal::{Event, Reader, Writer, WriterOptions};
@@ -58,8 +58,10 @@ pub fn manifest_records(env: &Env) -> Vec<Vec<u8>> {
 }
 
 fn records_of(manifest: &Path, env: &Env) -> Vec<Vec<u8>> {
-    let mut reader =
-        Reader::new(env.fs.open(manifest, OpenMode::Read).expect("a file"), FileNumber(0));
+    let mut reader = Reader::new(
+        env.fs.open_random_access(manifest, IoMode::Buffered).expect("a file"),
+        FileNumber(0),
+    );
     let mut records = Vec::new();
     loop {
         match reader.next_event().expect("a readable file") {
@@ -172,7 +174,7 @@ fn add_record(directory: &Path, env: &Env, edit: Vec<u8>) {
     let path = read_current(&*env.fs, directory).expect("a MANIFEST");
     let mut records = records_of(&path, env);
     records.push(edit);
-    let file = env.fs.open(&path, OpenMode::Create).expect("a file");
+    let file = env.fs.create_writable(&path, IoMode::Buffered).expect("a file");
     let mut writer = Writer::new(file, FileNumber(0), WriterOptions::default()).expect("a log");
     records.iter().for_each(|record| writer.add_record(record).expect("room"));
 }

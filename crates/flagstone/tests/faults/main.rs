@@ -15,7 +15,7 @@ use std::sync::Arc;
 use flagstone::base::SubCode;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
-use flagstone::env::{Env, FileSystem, OpenMode, read_file};
+use flagstone::env::{Env, FileSystem, IoMode, read_file};
 use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions};
 use testkit::{
     Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, compare, faults, settings, steps,
@@ -328,7 +328,7 @@ fn a_file_that_reads_short_for_ever_is_an_error() {
     let world = World::new(&[]);
     let (directory, path) = (Path::new("/d"), Path::new("/d/f"));
     world.fs.create_directory(directory).unwrap();
-    world.fs.open(path, OpenMode::Create).unwrap().write_at(0, b"abcdef").unwrap();
+    world.fs.create_writable(path, IoMode::Buffered).unwrap().write_at(0, b"abcdef").unwrap();
     assert_eq!(read_file(&world.fs, path, 10).unwrap(), b"abcdef");
     world.fs.plan(Plan::Lasting { at: 2, injection: Injection::Short });
     let error = read_file(&world.fs, path, 10).unwrap_err();

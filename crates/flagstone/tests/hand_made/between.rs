@@ -131,7 +131,7 @@ fn a_key_that_straddles_tables_beneath_a_range_deletion_is_read() {
     world.options.set("merge_operator", "stringappend").unwrap();
     let table = |number: u64, entries: &[(&str, u64, ValueType, &str)]| {
         let path = path_of(FileNumber(number));
-        let file = world.options.env.fs.open(&path, OpenMode::Create).unwrap();
+        let file = world.options.env.fs.create_writable(&path, IoMode::Buffered).unwrap();
         let mut builder = TableBuilder::new(file, TableBuilderSettings::default()).unwrap();
         for (key, sequence, kind, value) in entries {
             let key = InternalKeyBuf::new(key.as_bytes(), *sequence, *kind);

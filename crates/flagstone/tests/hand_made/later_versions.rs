@@ -72,7 +72,14 @@ fn a_log_with_an_entity_of_a_later_version_is_not_replayed() {
         world.options.set("wal_recovery_mode", mode).unwrap();
         let unsealed = FileNumber(FIRST - 1);
         let path = file_name::blob(Path::new("/db"), unsealed);
-        world.options.env.fs.open(&path, OpenMode::Create).unwrap().write_at(0, &[0; 100]).unwrap();
+        world
+            .options
+            .env
+            .fs
+            .create_writable(&path, IoMode::Buffered)
+            .unwrap()
+            .write_at(0, &[0; 100])
+            .unwrap();
         let entity = entity_naming(unsealed);
         world.add_log(&[&[0x16, 2, b'e', b'1', entity.len() as u8][..], &entity].concat());
         for open in [Db::open, Db::open_read_only] {

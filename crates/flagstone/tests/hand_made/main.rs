@@ -18,7 +18,7 @@ use flagstone::base::{
 };
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, salvage};
-use flagstone::env::OpenMode;
+use flagstone::env::IoMode;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::manifest::{
     BlobFileAddition, BlobReferences, EntryStats, FileMetadata, VersionEdit,
@@ -74,7 +74,12 @@ impl World {
         more: impl FnOnce(&mut TableBuilder),
     ) -> FileMetadata {
         let number = FileNumber(number);
-        let file = self.options.env.fs.open(&path_of(number), OpenMode::Create).expect("a file");
+        let file = self
+            .options
+            .env
+            .fs
+            .create_writable(&path_of(number), IoMode::Buffered)
+            .expect("a file");
         let mut builder = TableBuilder::new(file, settings).expect("a table");
         for ((key, kind, value), sequence) in entries.iter().zip(11..) {
             builder
@@ -97,8 +102,7 @@ impl World {
 
     /// Changes bytes of a table.
     fn change(&self, table: &FileMetadata, change: impl FnOnce(&mut [u8])) {
-        let file =
-            self.options.env.fs.open(&path_of(table.number), OpenMode::Update).expect("a file");
+        let file = self.options.env.fs.reopen_writable(&path_of(table.number)).expect("a file");
         let mut bytes = vec![0; table.size as usize];
         file.read_at(0, &mut bytes).expect("a read");
         change(&mut bytes);
@@ -148,7 +152,7 @@ impl World {
         let batch = [&101u64.to_le_bytes()[..], &1u32.to_le_bytes(), operation].concat();
         let number = FileNumber(FIRST);
         let path = file_name::wal(Path::new("/db"), number);
-        let file = self.options.env.fs.open(&path, OpenMode::Create).expect("a file");
+        let file = self.options.env.fs.create_writable(&path, IoMode::Buffered).expect("a file");
         let mut writer = Writer::new(file, number, WriterOptions::default()).expect("a log");
         writer.add_record(&batch).expect("a write");
     }

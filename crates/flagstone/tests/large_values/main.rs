@@ -14,7 +14,7 @@ use flagstone::batch::WriteBatch;
 use flagstone::blob::{BlobFileScan, BlobRecord};
 use flagstone::db::{BlobWriter, Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, FileSystem, OpenMode};
+use flagstone::env::{Env, FileSystem, IoMode};
 use flagstone::options::{CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions};
 
 /// A database in memory, whose process can die.
@@ -70,7 +70,7 @@ impl World {
     }
 
     fn records(&self, path: &Path) -> Vec<BlobRecord> {
-        let file = self.fs.open(path, OpenMode::Read).expect("a file");
+        let file = self.fs.open_random_access(path, IoMode::Buffered).expect("a file");
         let scan = BlobFileScan::new(file).expect("a blob file");
         scan.map(|record| record.expect("a sound record")).collect()
     }
@@ -81,14 +81,14 @@ impl World {
             .blob_files()
             .into_iter()
             .find_map(|path| {
-                let file = self.fs.open(&path, OpenMode::Read).expect("a file");
+                let file = self.fs.open_random_access(&path, IoMode::Buffered).expect("a file");
                 // What follows the records of an unsealed file is reported as an error.
                 let records = BlobFileScan::new(file).expect("a blob file").filter_map(Result::ok);
                 let found = records.into_iter().find(|record| record.key == key.as_bytes())?;
                 Some((path, found.offset + found.size() - 1))
             })
             .expect("the key's value is in a blob file");
-        let file = self.fs.open(&path, OpenMode::Update).expect("a file");
+        let file = self.fs.reopen_writable(&path).expect("a file");
         file.write_at(at, b"\xff").expect("a write");
     }
 }
@@ -301,12 +301,12 @@ fn damage_to_an_unsealed_file_ends_history_there() {
     }
     let [path] = &world.blob_files()[..] else { panic!("one file") };
     let end = 30 + 4 * 73;
-    let size = world.fs.open(path, OpenMode::Read).unwrap().size().unwrap();
+    let size = world.fs.open_random_access(path, IoMode::Buffered).unwrap().size().unwrap();
     assert!(size > end + 10, "zeros follow");
     for at in 0..end + 10 {
         for is_cut in [false, true] {
             let died = world.after_death();
-            let file = died.fs.open(path, OpenMode::Update).unwrap();
+            let file = died.fs.reopen_writable(path).unwrap();
             let mut byte = [0];
             file.read_at(at, &mut byte).unwrap();
             if is_cut { file.truncate(at) } else { file.write_at(at, &[byte[0] ^ 0x10]) }.unwrap();

@@ -109,7 +109,7 @@ fn damage_in_a_part_is_found_and_elsewhere_does_no_harm() {
     };
     assert_eq!(part(0, 5).unwrap(), large[..5]);
     let path = world.blob_files().remove(0);
-    let file = world.fs.open(&path, OpenMode::Update).unwrap();
+    let file = world.fs.reopen_writable(&path).unwrap();
     file.write_at(500_000, b"?").unwrap();
     assert_eq!(part(0, 5).unwrap(), large[..5]);
     assert_eq!(part(900_000, 900_009).unwrap(), large[900_000..900_009]);

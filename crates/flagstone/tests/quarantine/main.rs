@@ -16,7 +16,7 @@ use flagstone::base::{
 };
 use flagstone::db::{Db, Severity};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{FileSystem, OpenMode, read_file};
+use flagstone::env::{FileSystem, read_file};
 use flagstone::manifest::{FileMetadata, VersionEdit};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, CompactionControl,
@@ -56,7 +56,7 @@ impl World {
     /// Flips a bit of a file; what it was.
     fn damage(&self, path: &Path, at: usize) -> Vec<u8> {
         let before = read_file(&*self.fs, path, u64::MAX).expect("a file");
-        let file = self.fs.open(path, OpenMode::Update).expect("a file");
+        let file = self.fs.reopen_writable(path).expect("a file");
         file.write_at(at as u64, &[before[at] ^ 1]).expect("a write");
         before
     }

@@ -17,7 +17,7 @@ use flagstone::base::{Code, Error, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, SalvageReport, salvage};
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{Env, File, FileLock, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{AnyFile, Env, FileLock, FileSystem, FileSystemAround, OpenMode};
 use flagstone::manifest::{dump as dump_manifest, read_current};
 use flagstone::options::{
     self, ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, WriteOptions,
@@ -341,11 +341,11 @@ impl FileSystemAround for ReadOnly {
         &OsFileSystem
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         if mode.only_reads() {
-            OsFileSystem.open(path, mode)
+            mode.open(&OsFileSystem, path)
         } else {
-            self.refuse(path, || OsFileSystem.open(path, mode))
+            self.refuse(path, || mode.open(&OsFileSystem, path))
         }
     }
 

@@ -13,7 +13,7 @@ use flagstone::base::{
 use flagstone::batch::{BatchView, Operation};
 use flagstone::blob::{BlobIndex, RECORD_HEADER_SIZE};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, File, FileSystem, OpenMode};
+use flagstone::env::{Env, FileSystem, IoMode, RandomAccessFile};
 use flagstone::manifest::FileMetadata;
 use flagstone::sst::{Footer, SalvageSettings, TableRemains};
 use flagstone::wal::{Event, Reader};
@@ -140,7 +140,10 @@ impl Holdings {
         let recorded = recorded_tables(fs);
         let log_numbers = log_numbers(fs);
         for (name, bytes) in files {
-            let open = || fs.open(&Path::new(SOURCE).join(name), OpenMode::Read).expect("a file");
+            let open = || {
+                fs.open_random_access(&Path::new(SOURCE).join(name), IoMode::Buffered)
+                    .expect("a file")
+            };
             match FileKind::parse(file_name(name)) {
                 Some(FileKind::Table(_)) => {
                     let (family, meta) = &recorded[file_name(name)];
@@ -204,7 +207,7 @@ impl Holdings {
     fn add_table(
         &mut self,
         name: &str,
-        file: Arc<dyn File>,
+        file: Arc<dyn RandomAccessFile>,
         size: u64,
         files: &Files,
         (family, meta): (&str, &FileMetadata),
@@ -257,7 +260,7 @@ impl Holdings {
     fn add_wal(
         &mut self,
         name: &str,
-        (file, number): (Arc<dyn File>, FileNumber),
+        (file, number): (Arc<dyn RandomAccessFile>, FileNumber),
         names: &BTreeMap<u32, String>,
         is_flushed: &dyn Fn(u32) -> bool,
         files: &Files,

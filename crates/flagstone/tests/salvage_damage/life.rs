@@ -8,7 +8,7 @@ use fastrand::Rng;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db, TtlDb, TtlOptions};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, FileSystem, OpenMode};
+use flagstone::env::{Env, FileSystem, IoMode};
 use flagstone::options::{DataPathList, FlushOptions, Options, WriteOptions};
 
 use super::common::{create, fixtures};
@@ -269,7 +269,7 @@ fn begin_with_ingested(fs: &MemoryFileSystem, extras: &Extras) {
         let bytes =
             flagstone::env::read_file(&*from, &directory.join(&name), 1 << 30).expect("a file");
         let path = Path::new(if name.ends_with(".sst") { home } else { SOURCE }).join(name);
-        fs.open(&path, OpenMode::Create)
+        fs.create_writable(&path, IoMode::Buffered)
             .and_then(|file| file.write_at(0, &bytes))
             .expect("written");
     }

@@ -39,7 +39,7 @@ use damage::Damage;
 use fastrand::Rng;
 use flagstone::db::{Db, SalvageReport, TtlDb, TtlFamily, salvage, salvage_with_older_options};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, FileSystem, OpenMode, read_file};
+use flagstone::env::{Env, FileSystem, IoMode, read_file};
 use flagstone::options::{self, ColumnFamilyOptions, Options, ReadOptions};
 use holdings::{Holdings, Key};
 use life::{Extras, live, random_options};
@@ -97,7 +97,7 @@ fn disk_of(files: &Files) -> MemoryFileSystem {
         fs.create_directory(Path::new(directory)).expect("files in memory");
     }
     for (name, bytes) in files {
-        fs.open(&Path::new(SOURCE).join(name), OpenMode::Create)
+        fs.create_writable(&Path::new(SOURCE).join(name), IoMode::Buffered)
             .and_then(|file| file.write_at(0, bytes))
             .expect("written");
     }

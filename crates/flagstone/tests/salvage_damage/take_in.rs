@@ -8,7 +8,7 @@ use fastrand::Rng;
 use flagstone::base::{
     ColumnFamilyId, FileNumber, InternalKeyBuf, SequenceNumber, ValueType, file_name,
 };
-use flagstone::env::OpenMode;
+use flagstone::env::IoMode;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::manifest::{FileMetadata, VersionEdit};
 use flagstone::options::Options;
@@ -33,7 +33,10 @@ pub fn take_in(
     let epoch_number = recorded.values().map(|(_, file)| file.epoch_number).max().unwrap_or(0) + 1;
     let number = FileNumber(next_number(fs));
     let home = if extras.paths { DIRECTORIES[0] } else { SOURCE };
-    let file = options.env.fs.open(&file_name::table(Path::new(home), number), OpenMode::Create);
+    let file = options
+        .env
+        .fs
+        .create_writable(&file_name::table(Path::new(home), number), IoMode::Buffered);
     let sequence = last_sequence + 1;
     let noted = if random.bool() { sequence } else { 0 };
     let property = |name: &str, value: &[u8]| (name.as_bytes().to_vec(), value.to_vec());

@@ -19,7 +19,7 @@ use flagstone::base::Result;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{AnyFile, Env, FileAround, FileSystem, FileSystemAround, OpenMode};
 use flagstone::options::{ColumnFamilyOptions, FlushOptions, Options, ReadOptions, WriteOptions};
 use testkit::{CrashFs, Survival, compare, settings, steps};
 
@@ -54,9 +54,9 @@ impl FileSystemAround for Recorded {
         &self.0
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         decide();
-        Ok(Arc::new(RecordedFile(self.0.open(path, mode)?)))
+        Ok(AnyFile::around(RecordedFile(mode.open(&self.0, path)?)))
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
@@ -75,11 +75,11 @@ impl FileSystemAround for Recorded {
     }
 }
 
-struct RecordedFile(Arc<dyn File>);
+struct RecordedFile(AnyFile);
 
 impl FileAround for RecordedFile {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {

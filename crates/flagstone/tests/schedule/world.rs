@@ -15,7 +15,7 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{
-    Clock, Env, File, FileAround, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn,
+    AnyFile, Clock, Env, FileAround, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn,
     Task,
 };
 use flagstone::options::{Options, WriteOptions};
@@ -229,7 +229,7 @@ impl Disk {
 }
 
 struct ScheduledFile {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     facts: Arc<Facts>,
     disk: Disk,
 }
@@ -244,8 +244,8 @@ impl ScheduledFile {
 }
 
 impl FileAround for ScheduledFile {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -279,11 +279,11 @@ impl FileAround for ScheduledFile {
 }
 
 impl FileSystem for Disk {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         decide();
-        let inner = self.files.open(path, mode)?;
+        let inner = mode.open(&self.files, path)?;
         let facts = self.state().by_name.entry(path.to_path_buf()).or_default().clone();
-        Ok(Arc::new(ScheduledFile { inner, facts, disk: self.clone() }))
+        Ok(AnyFile::around(ScheduledFile { inner, facts, disk: self.clone() }))
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flagstone::base::{Code, FileNumber, file_name};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Updates};
-use flagstone::env::OpenMode;
+use flagstone::env::IoMode;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{Options, WriteOptions};
 use flagstone::wal::{Writer, WriterOptions};
@@ -101,7 +101,7 @@ fn whoever_asks_for_the_middle_of_a_batch_has_all_of_it() {
 
 /// Writes a log of one batch, as RocksDB writes it.
 fn make_log(options: &Options, path: &Path, number: FileNumber, batch: WriteBatch, sequence: u64) {
-    let file = options.env.fs.open(path, OpenMode::Create).expect("a file");
+    let file = options.env.fs.create_writable(path, IoMode::Buffered).expect("a file");
     let mut writer = Writer::new(file, number, WriterOptions::default()).expect("a log");
     let mut record = batch.into_bytes();
     record[..8].copy_from_slice(&sequence.to_le_bytes());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use flagstone::base::{Code, Error, SequenceNumber, file_name};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, UpdatePosition};
-use flagstone::env::{FileSystem, OpenMode};
+use flagstone::env::FileSystem;
 use flagstone::options::{FlushOptions, Options};
 use flagstone::wal::{Event, PredecessorWal, Reader};
 use testkit::crash::{Disk, State};
@@ -222,7 +222,7 @@ fn a_log_that_recovery_has_left_out_is_not_where_anybody_begins() {
 
     let left = State::of(&primary.disk.after_crash(primary.disk.changes(), Survival::Kept));
     let disk = CrashFs::on(Disk::holding(&left));
-    let file = disk.open(&file_name::wal(Path::new(PRIMARY), wal), OpenMode::Update).unwrap();
+    let file = disk.reopen_writable(&file_name::wal(Path::new(PRIMARY), wal)).unwrap();
     let mut log = Reader::new(file.clone(), wal);
     let mut last = 0;
     while let Event::Record(_) = log.next_event().unwrap() {

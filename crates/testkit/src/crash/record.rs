@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use flagstone::base::{Error, Result};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{File, FileAround, FileLock, FileSystem, Mapping, Metadata, OpenMode};
+use flagstone::env::{
+    self, AnyFile, FileAround, FileLock, FileSystem, Mapping, Metadata, OpenMode, RandomAccessFile,
+};
 use parking_lot::Mutex;
 
 use super::aftermath::Aftermath;
@@ -275,7 +277,7 @@ fn check_alive(dead: &AtomicBool, path: &Path) -> Result<()> {
 }
 
 struct CrashFile {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     log: Arc<Mutex<Log>>,
     dead: Arc<AtomicBool>,
     inode: Inode,
@@ -292,8 +294,8 @@ impl CrashFile {
 }
 
 impl FileAround for CrashFile {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -362,7 +364,7 @@ impl Mapping for CrashMapping {
             end <= size || self.file.dead.load(Ordering::Acquire),
             "a write to a mapping of what was cut off"
         );
-        let _ = File::write_at(&self.file, offset, data);
+        let _ = FileAround::write_at(&self.file, offset, data);
     }
 
     fn populate(&mut self, range: Range<usize>) -> Result<()> {
@@ -371,13 +373,17 @@ impl Mapping for CrashMapping {
     }
 }
 
-impl FileSystem for CrashFs {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+impl env::FileSystemAround for CrashFs {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.live
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         let mut log = self.log.lock();
         if !mode.only_reads() {
             check_alive(&self.dead, path)?;
         }
-        let inner = self.live.open(path, mode)?;
+        let inner = mode.open(&self.live, path)?;
         let inode = match (log.inodes.get(path).copied(), mode.creates()) {
             (Some(inode), true) => {
                 log.changes.push(Change::Truncate { inode, length: 0 });
@@ -393,7 +399,8 @@ impl FileSystem for CrashFs {
             }
         };
         let (log, dead) = (self.log.clone(), self.dead.clone());
-        Ok(Arc::new(CrashFile { inner, log, dead, inode, open: OpenFile::counted_in(&self.open) }))
+        let open = OpenFile::counted_in(&self.open);
+        Ok(AnyFile::around(CrashFile { inner, log, dead, inode, open }))
     }
 
     /// From one directory to another, too: durable as a whole when that of the new name is synced.

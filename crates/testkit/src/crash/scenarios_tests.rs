@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flagstone::base::file_name::FileKind;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{FileSystem, OpenMode};
+use flagstone::env::{FileSystem, IoMode};
 use flagstone::manifest::{VersionEdit, dump};
 
 use super::*;
@@ -62,15 +62,15 @@ fn every_kind_of_file_and_of_edit_is_written() {
                 Change::Create { path, inode } | Change::Rename { target: path, inode, .. } => {
                     kinds.insert(kind(path));
                     if kind(path) == "MANIFEST" {
-                        manifests.open(Path::new(&format!("/{inode}")), OpenMode::Create).unwrap();
+                        manifests
+                            .create_writable(Path::new(&format!("/{inode}")), IoMode::Buffered)
+                            .unwrap();
                     }
                 }
                 Change::Remove(path) => drop(removed.insert(kind(path))),
                 Change::Link { target, .. } => drop(kinds.insert(kind(target))),
                 Change::Write { inode, offset, data } => {
-                    if let Ok(file) =
-                        manifests.open(Path::new(&format!("/{inode}")), OpenMode::Update)
-                    {
+                    if let Ok(file) = manifests.reopen_writable(Path::new(&format!("/{inode}"))) {
                         file.write_at(*offset, data).unwrap();
                     }
                 }

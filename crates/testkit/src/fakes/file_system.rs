@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{Error, FileNumber, Result, SubCode};
-use flagstone::env::{File, FileAround, FileLock, FileSystem, FileSystemAround, Mapping, OpenMode};
+use flagstone::env::{
+    AnyFile, FileAround, FileLock, FileSystem, FileSystemAround, Mapping, OpenMode,
+};
 use parking_lot::Mutex;
 
 use super::Fake;
@@ -36,7 +38,7 @@ struct Seen {
     locked: BTreeSet<PathBuf>,
     newest_wal: Option<FileNumber>,
     /// The MANIFEST whose first sync is put off.
-    unsynced_manifest: Option<Arc<dyn File>>,
+    unsynced_manifest: Option<AnyFile>,
     /// Whether a table has met a full disk.
     is_full: bool,
 }
@@ -86,17 +88,17 @@ impl FileSystemAround for BrokenFs {
         &*self.inner
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let inner = self.inner.open(path, mode)?;
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let inner = mode.open(&*self.inner, path)?;
         if mode.creates() {
             self.note_made(path);
         }
-        Ok(Arc::new(BrokenFile {
+        Ok(AnyFile::around(BrokenFile {
             inner,
             fake: self.fake,
             seen: self.seen.clone(),
             sort: sort_of(path),
-            was_there: mode == OpenMode::Update,
+            was_there: !mode.creates() && !mode.only_reads(),
             was_synced: AtomicBool::new(false),
         }))
     }
@@ -130,7 +132,7 @@ impl FileSystemAround for BrokenFs {
 }
 
 struct BrokenFile {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     fake: Fake,
     seen: Arc<Mutex<Seen>>,
     sort: Sort,
@@ -176,8 +178,8 @@ impl BrokenFile {
 }
 
 impl FileAround for BrokenFile {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::Result;
 use flagstone::env::{
-    DIRECT_BLOCK, File, FileAround, FileLock, FileSystem, Mapping, Metadata, OpenMode,
+    self, AnyFile, DIRECT_BLOCK, FileAround, FileLock, FileSystem, Mapping, Metadata, OpenMode,
+    RandomAccessFile,
 };
 use parking_lot::Mutex;
 
@@ -179,7 +180,7 @@ impl FaultFs {
 
 struct FaultFile {
     fs: FaultFs,
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     past: Arc<HistoryEpoch>,
 }
 
@@ -193,8 +194,8 @@ impl FaultFile {
 }
 
 impl FileAround for FaultFile {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -316,16 +317,20 @@ impl Mapping for FaultMapping {
     }
 }
 
-impl FileSystem for FaultFs {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+impl env::FileSystemAround for FaultFs {
+    fn inner(&self) -> &dyn FileSystem {
+        &*self.inner
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         let call = match mode {
-            OpenMode::Read | OpenMode::ReadDirect => Call::Open,
-            OpenMode::Create | OpenMode::CreateDirect => Call::Create,
-            OpenMode::Update => Call::Update,
+            OpenMode::RandomAccess(_) => Call::Open,
+            OpenMode::CreateWritable(_) | OpenMode::CreateLog => Call::Create,
+            OpenMode::ReopenWritable | OpenMode::ReopenLog | OpenMode::Reclaimable => Call::Update,
         };
-        let inner = self.call(call, path, || self.inner.open(path, mode))?;
+        let inner = self.call(call, path, || mode.open(&*self.inner, path))?;
         let past = self.state.lock().pasts.opened(path, mode.creates());
-        Ok(Arc::new(FaultFile { fs: self.clone(), inner, past }))
+        Ok(AnyFile::around(FaultFile { fs: self.clone(), inner, past }))
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
@@ -380,6 +385,10 @@ impl FileSystem for FaultFs {
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         self.call(Call::Lock, path, || self.inner.lock(path))
+    }
+
+    fn lock_for_reading(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        env::FileSystemAround::lock(self, path)
     }
 }
 

@@ -116,7 +116,7 @@ pub enum Injection {
     /// The device is full; of a write, half was done.
     NoSpace,
     /// A read returns half of what is there and no error, against the contract of
-    /// [`flagstone::env::File::read_at`].
+    /// [`flagstone::env::RandomAccessFile::read_at`].
     Short,
     /// The device failed after all was done.
     Late,

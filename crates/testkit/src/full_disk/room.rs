@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flagstone::base::{Result, SubCode};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 
 use crate::QuotaFs;
 
@@ -84,7 +84,7 @@ impl Room {
             }
             Kind::Ballast(path) => path,
         };
-        let file = self.env.fs.open(path, OpenMode::Create)?;
+        let file = self.env.fs.create_writable(path, IoMode::Buffered)?;
         let free = || Ok(self.env.fs.free_space(&self.directory)?.unwrap_or(0));
         let (mut size, mut step) = (0, free()?.saturating_sub(remainder));
         // The database takes its part meanwhile.

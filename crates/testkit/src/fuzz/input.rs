@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flagstone::base::{Code, Error};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{File, FileSystem, OpenMode};
+use flagstone::env::{FileSystem, IoMode, WritableFile};
 
 /// What is left of an input. At its end it gives zeros and empty pieces.
 pub struct Input<'a>(&'a [u8]);
@@ -59,14 +59,18 @@ impl<'a> Input<'a> {
 }
 
 /// A file at `path` with these bytes.
-pub fn put_file(fs: &MemoryFileSystem, path: impl AsRef<Path>, bytes: &[u8]) -> Arc<dyn File> {
-    let file = fs.open(path.as_ref(), OpenMode::Create).expect("memory");
+pub fn put_file(
+    fs: &MemoryFileSystem,
+    path: impl AsRef<Path>,
+    bytes: &[u8],
+) -> Arc<dyn WritableFile> {
+    let file = fs.create_writable(path.as_ref(), IoMode::Buffered).expect("memory");
     file.write_at(0, bytes).expect("memory");
     file
 }
 
 /// A file alone in the world.
-pub fn file_of(bytes: &[u8]) -> Arc<dyn File> {
+pub fn file_of(bytes: &[u8]) -> Arc<dyn WritableFile> {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/alone")).expect("memory");
     put_file(&fs, "/alone/file", bytes)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flagstone::base::FileNumber;
 use flagstone::batch::BatchView;
-use flagstone::env::File;
+use flagstone::env::RandomAccessFile;
 use flagstone::wal::{
     Applied, Event, PredecessorWal, Reader, ReaderOptions, Reading, RecoveryMode, ReplayRecord,
     replay,
@@ -79,7 +79,7 @@ pub fn wal_replay(data: &[u8]) {
     let (mut first, mut second) = (input.bytes(split).to_vec(), input.rest().to_vec());
     mend::log(&mut first);
     mend::log(&mut second);
-    let wals: Vec<(FileNumber, Arc<dyn File>)> =
+    let wals: Vec<(FileNumber, Arc<dyn RandomAccessFile>)> =
         vec![(numbers[0], file_of(&first)), (numbers[1], file_of(&second))];
     for mode in MODES {
         let mut applied = 0;

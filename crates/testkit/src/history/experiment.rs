@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use flagstone::base::Result;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use parking_lot::Mutex;
 
 use super::case::{Case, commented};
@@ -117,7 +117,7 @@ impl Totals {
 }
 
 fn write(path: &std::path::Path, text: &str) -> Result<()> {
-    let file = Env::os().fs.open(path, OpenMode::Create)?;
+    let file = Env::os().fs.create_writable(path, IoMode::Buffered)?;
     file.write_at(0, text.as_bytes())
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagstone::base::Result;
-use flagstone::env::{File, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{AnyFile, FileSystem, FileSystemAround, OpenMode};
 use flagstone::options::CompactionControl;
 use parking_lot::Mutex;
 
@@ -70,10 +70,10 @@ impl FileSystemAround for Patience {
         &self.fs
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         if mode.creates() {
             self.made.note();
         }
-        self.fs.open(path, mode)
+        mode.open(&self.fs, path)
     }
 }

@@ -11,7 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 
 use super::{By, Caught, POISONED, REPLAYED, WRONG};
 
@@ -36,7 +36,7 @@ pub fn patches() -> Vec<Patch> {
     names.sort();
     let read = |name: String| {
         let path = directory.join(&name);
-        let file = fs.open(&path, OpenMode::Read).expect("a patch");
+        let file = fs.open_random_access(&path, IoMode::Buffered).expect("a patch");
         let mut bytes = Vec::new();
         file.read_onto(0, file.size().expect("its size") as usize, &mut bytes).expect("its bytes");
         let name = name.strip_suffix(".patch").unwrap_or(&name).to_string();

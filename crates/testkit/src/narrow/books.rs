@@ -9,7 +9,7 @@ use flagstone::base::{Comparator, DataPaths, FileNumber, InternalIterator, Value
 use flagstone::blob::BlobIndex;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use flagstone::manifest::{self, Family, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use flagstone::options::{CompactRangeOptions, Options};
 use flagstone::sst::{IterSettings, Table, TableReadSettings};
@@ -63,7 +63,7 @@ fn check_garbage(env: &Env, directory: &Path, family: &Family) {
     let mut referred: BTreeMap<FileNumber, Blobs> = BTreeMap::new();
     for (_, file) in family.current.files() {
         let path = file_name::table(directory, file.number());
-        let opened = env.fs.open(&path, OpenMode::Read).expect("a table");
+        let opened = env.fs.open_random_access(&path, IoMode::Buffered).expect("a table");
         let settings =
             TableReadSettings { comparator: Comparator::Bytewise, ..TableReadSettings::default() };
         let table = Table::open(opened, file.meta.size, settings).expect("a table");

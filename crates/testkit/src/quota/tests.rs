@@ -1,4 +1,5 @@
 use super::*;
+use flagstone::env::IoMode;
 use flagstone::env::memory::MemoryFileSystem;
 
 #[test]
@@ -6,12 +7,16 @@ fn space_is_taken_by_writing_and_reserving_and_given_back_with_the_last_name_and
     let memory = Arc::new(MemoryFileSystem::new());
     let directory = Path::new("/d");
     memory.create_directory(directory).unwrap();
-    memory.open(&directory.join("old"), OpenMode::Create).unwrap().write_at(0, b"1234").unwrap();
+    memory
+        .create_writable(&directory.join("old"), IoMode::Buffered)
+        .unwrap()
+        .write_at(0, b"1234")
+        .unwrap();
     let fs = QuotaFs::new(memory, directory, 10).unwrap();
     assert_eq!(fs.used(), 4);
 
     let path = directory.join("new");
-    let file = fs.open(&path, OpenMode::Create).unwrap();
+    let file = fs.create_writable(&path, IoMode::Buffered).unwrap();
     file.write_at(0, b"abcd").unwrap();
     assert_eq!(file.write_at(4, b"efgh").unwrap_err().subcode(), SubCode::NoSpace);
     assert_eq!((file.size().unwrap(), fs.used()), (6, 10), "what fits was written");

@@ -5,7 +5,7 @@ fn each_line_counts_what_was_done_since_the_last() {
     let env = Env::memory();
     let directory = std::path::Path::new("/reports");
     env.fs.create_directory(directory).unwrap();
-    let file = env.fs.open(&directory.join("report.csv"), OpenMode::Create).unwrap();
+    let file = env.fs.create_writable(&directory.join("report.csv"), IoMode::Buffered).unwrap();
     let interval = Duration::from_secs(1);
     let mut reporter =
         Reporter { env: &env, file, offset: 0, interval, start_us: 7_000_000, told: 0 };

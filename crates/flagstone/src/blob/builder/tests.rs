@@ -1,11 +1,11 @@
 use super::*;
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{FileSystem, OpenMode, read_file};
+use crate::env::{FileSystem, IoMode, WritableFile, read_file};
 use std::path::Path;
 
-fn new_file(fs: &MemoryFileSystem) -> Arc<dyn File> {
+fn new_file(fs: &MemoryFileSystem) -> Arc<dyn WritableFile> {
     fs.create_directory(Path::new("/db")).unwrap();
-    fs.open(Path::new("/db/000010.blob"), OpenMode::Create).unwrap()
+    fs.create_writable(Path::new("/db/000010.blob"), IoMode::Buffered).unwrap()
 }
 
 fn content(fs: &MemoryFileSystem) -> Vec<u8> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::base::{Code, ColumnFamilyId, FileNumber};
 use crate::blob::{BlobBuilderSettings, BlobFileBuilder};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{File, FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode, WritableFile};
 
 const FAMILY: ColumnFamilyId = ColumnFamilyId(0);
 
@@ -13,10 +13,10 @@ fn large() -> Vec<u8> {
 }
 
 /// A file with a large value between small ones.
-fn written(compression: CompressionType) -> (Arc<dyn File>, BlobIndex) {
+fn written(compression: CompressionType) -> (Arc<dyn WritableFile>, BlobIndex) {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/db")).unwrap();
-    let file = fs.open(Path::new("/db/b"), OpenMode::Create).unwrap();
+    let file = fs.create_writable(Path::new("/db/b"), IoMode::Buffered).unwrap();
     let settings = BlobBuilderSettings { column_family: FAMILY, compression, ..Default::default() };
     let mut builder = BlobFileBuilder::new(file.clone(), FileNumber(1), &settings).unwrap();
     builder.add(b"a", b"small").unwrap();

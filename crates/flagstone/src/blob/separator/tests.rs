@@ -1,6 +1,6 @@
 use super::*;
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode};
 use std::path::Path;
 
 fn separator(min_blob_size: u64, blob_file_size: u64) -> BlobSeparator<impl OpenBlobFile> {
@@ -10,7 +10,7 @@ fn separator(min_blob_size: u64, blob_file_size: u64) -> BlobSeparator<impl Open
     let open = move || {
         next += 1;
         let path = crate::base::file_name::blob(Path::new("/db"), FileNumber(next));
-        Ok((FileNumber(next), fs.open(&path, OpenMode::Create)?))
+        Ok((FileNumber(next), fs.create_writable(&path, IoMode::Buffered)?))
     };
     let policy = SeparationPolicy::AtLeast { min_blob_size };
     BlobSeparator::new(policy, BlobBuilderSettings::default(), blob_file_size, open)

@@ -8,7 +8,7 @@ use crate::blob::{
     UNCOMPRESSED_FROM,
 };
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{File, FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode, WritableFile};
 
 const FAMILY: ColumnFamilyId = ColumnFamilyId(0);
 
@@ -16,10 +16,10 @@ fn value(size: usize) -> Vec<u8> {
     (0..size).map(|at| (at / 251 * 31 + at) as u8).collect()
 }
 
-fn created(number: u64) -> Arc<dyn File> {
+fn created(number: u64) -> Arc<dyn WritableFile> {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/db")).unwrap();
-    fs.open(&Path::new("/db").join(number.to_string()), OpenMode::Create).unwrap()
+    fs.create_writable(&Path::new("/db").join(number.to_string()), IoMode::Buffered).unwrap()
 }
 
 fn settings(compression: CompressionType) -> BlobBuilderSettings {
@@ -33,7 +33,7 @@ fn settings(compression: CompressionType) -> BlobBuilderSettings {
 }
 
 /// A file of values of these sizes, all of the key `k`.
-fn written(sizes: &[usize]) -> (Arc<dyn File>, Vec<BlobIndex>) {
+fn written(sizes: &[usize]) -> (Arc<dyn WritableFile>, Vec<BlobIndex>) {
     let file = created(1);
     let mut builder =
         BlobFileBuilder::new(file.clone(), FileNumber(1), &settings(CompressionType::None))
@@ -43,7 +43,7 @@ fn written(sizes: &[usize]) -> (Arc<dyn File>, Vec<BlobIndex>) {
     (file, indexes)
 }
 
-fn opened(file: &Arc<dyn File>) -> Arc<BlobFileReader> {
+fn opened(file: &Arc<dyn WritableFile>) -> Arc<BlobFileReader> {
     Arc::new(BlobFileReader::open(file.clone(), FAMILY).unwrap())
 }
 

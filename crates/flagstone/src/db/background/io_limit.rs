@@ -11,8 +11,8 @@ use crate::base::sync::{AtomicBool, Ordering};
 use crate::db::background::Background;
 use crate::db::statistics::{Statistics, Ticker};
 use crate::env::{
-    File, IoPriority, IoWatch, LimitedFile, RangeSyncedFile, RangeSyncs, RateLimiter,
-    UnreservedFile,
+    IoPriority, IoWatch, LimitedFile, RandomAccessFile, RangeSyncedFile, RangeSyncs, RateLimiter,
+    UnreservedFile, WritableFile,
 };
 use crate::options::WriteOptions;
 
@@ -68,9 +68,21 @@ pub(in crate::db) struct Limit {
 }
 
 impl Limit {
-    /// The file, so that what is read or written asks first.
-    pub(in crate::db) fn around(&self, file: Arc<dyn File>) -> Arc<dyn File> {
-        Arc::new(LimitedFile::new(file, self.limiter.clone(), self.usual, self.state.clone()))
+    /// The file, so that each read asks first.
+    pub(in crate::db) fn limit_reads(
+        &self,
+        file: Arc<dyn RandomAccessFile>,
+    ) -> Arc<dyn RandomAccessFile> {
+        Arc::new(self.around(file))
+    }
+
+    /// The file, so that each write asks first.
+    pub(in crate::db) fn limit_writes(&self, file: Arc<dyn WritableFile>) -> Arc<dyn WritableFile> {
+        Arc::new(self.around(file))
+    }
+
+    fn around<F: ?Sized>(&self, file: Arc<F>) -> LimitedFile<F> {
+        LimitedFile::new(file, self.limiter.clone(), self.usual, self.state.clone())
     }
 
     fn pass(&self, bytes: u64) {
@@ -93,7 +105,7 @@ impl Background {
 
     /// A new file of values that writers append to, so that it is written back while it grows, if
     /// it is to be.
-    pub(in crate::db) fn range_synced(&self, file: Arc<dyn File>) -> Arc<dyn File> {
+    pub(in crate::db) fn range_synced(&self, file: Arc<dyn WritableFile>) -> Arc<dyn WritableFile> {
         self.range_synced_by(file, 0)
     }
 
@@ -101,16 +113,20 @@ impl Background {
     /// it is to have little left to do.
     pub(in crate::db) fn written_back(
         &self,
-        file: Arc<dyn File>,
+        file: Arc<dyn WritableFile>,
         priority: IoPriority,
-    ) -> Arc<dyn File> {
+    ) -> Arc<dyn WritableFile> {
         self.range_synced_by(
             file,
             if priority == IoPriority::High { USUAL_BYTES_PER_SYNC } else { 0 },
         )
     }
 
-    fn range_synced_by(&self, file: Arc<dyn File>, unless_set: u64) -> Arc<dyn File> {
+    fn range_synced_by(
+        &self,
+        file: Arc<dyn WritableFile>,
+        unless_set: u64,
+    ) -> Arc<dyn WritableFile> {
         let settings = self.context.settings.load();
         let every = match settings.bytes_per_sync {
             // As in RocksDB: a rate that is kept to in writing should not gather in the system's
@@ -127,7 +143,10 @@ impl Background {
 
     /// A new file that goes around the system's cache, so that space is reserved as it grows,
     /// unless none is to be.
-    pub(in crate::db) fn reserved_ahead(&self, file: Arc<dyn File>) -> Arc<dyn File> {
+    pub(in crate::db) fn reserved_ahead(
+        &self,
+        file: Arc<dyn WritableFile>,
+    ) -> Arc<dyn WritableFile> {
         if self.context.settings.load().allow_fallocate {
             file
         } else {

@@ -14,7 +14,7 @@ use crate::db::checks::verify_logs::LogReport;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
 use crate::db::tables::of_named_file;
-use crate::env::OpenMode;
+use crate::env::IoMode;
 use crate::iter::lookup::locate_value;
 use crate::manifest::{BlobFileState, BlobReferences, TableFile, Version};
 use crate::sst::{BlockFault, IterSettings};
@@ -172,7 +172,7 @@ impl DbInner {
     ) -> bool {
         let known = report.faults.len();
         let path = blob.file.path();
-        let file = match self.context.env.fs.open(&path, OpenMode::Read) {
+        let file = match self.context.env.fs.open_random_access(&path, IoMode::Buffered) {
             Err(error) if is_unread(&error) => {
                 report.faults.push(Fault { error: of_named_file(error), key_range: None });
                 return false;

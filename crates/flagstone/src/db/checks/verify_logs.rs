@@ -25,7 +25,7 @@ use crate::batch::BatchView;
 use crate::db::DbInner;
 use crate::db::opening::blob_checks::BlobChecks;
 use crate::db::opening::replay_inserts::Targets;
-use crate::env::File;
+use crate::env::RandomAccessFile;
 use crate::wal::{
     Checks, Damage, Event, Expected, Fault, Gap, Noted, Reader, ReaderOptions, WalEnd,
 };
@@ -115,7 +115,7 @@ pub(in crate::db) fn twice_if_need_be(
 /// Something that is not whole, unless it turns out to be the end.
 enum Torn {
     /// Part of a log.
-    Log(FileNumber, Gap, Arc<dyn File>),
+    Log(FileNumber, Gap, Arc<dyn RandomAccessFile>),
     /// A blob that a record of a log names.
     Blob(FileNumber, Error),
 }
@@ -163,7 +163,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn read(&mut self, number: FileNumber, file: &Arc<dyn File>) -> Result<()> {
+    fn read(&mut self, number: FileNumber, file: &Arc<dyn RandomAccessFile>) -> Result<()> {
         self.report.files += 1;
         self.report.bytes += file.size()?;
         self.ends.insert(number, WalEnd::default());
@@ -225,7 +225,12 @@ impl Scan {
     }
 
     /// What adjoins a gap is part of it.
-    fn gap(&mut self, wal: FileNumber, damage: Damage, file: &Arc<dyn File>) -> Result<()> {
+    fn gap(
+        &mut self,
+        wal: FileNumber,
+        damage: Damage,
+        file: &Arc<dyn RandomAccessFile>,
+    ) -> Result<()> {
         match self.torn.last_mut() {
             Some(Torn::Log(number, gap, _)) if *number == wal => gap.add(&damage, wal, &**file)?,
             _ => self.torn.push(Torn::Log(wal, Gap::new(damage, wal, &**file)?, file.clone())),

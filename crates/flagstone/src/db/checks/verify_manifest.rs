@@ -3,7 +3,7 @@
 use crate::base::Result;
 use crate::db::DbInner;
 use crate::db::checks::verify_logs::{LogReport, torn_end, twice_if_need_be};
-use crate::env::OpenMode;
+use crate::env::IoMode;
 use crate::manifest::{ManifestCheck, read_current};
 
 impl DbInner {
@@ -15,7 +15,9 @@ impl DbInner {
     pub(in crate::db) fn verify_manifest(&self) -> Result<LogReport> {
         twice_if_need_be(|| {
             let path = read_current(&*self.context.env.fs, &self.context.path)?;
-            let found = ManifestCheck::of(self.context.env.fs.open(&path, OpenMode::Read)?)?;
+            let found = ManifestCheck::of(
+                self.context.env.fs.open_random_access(&path, IoMode::Buffered)?,
+            )?;
             let notes = found.torn_end.map(torn_end).into_iter().collect();
             Ok(LogReport { files: 1, bytes: found.bytes, faults: found.faults, notes })
         })

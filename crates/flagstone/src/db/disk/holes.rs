@@ -9,7 +9,6 @@ use crate::compaction::pick::holes_are_slow;
 use crate::db::disk::Disk;
 use crate::db::family::Family;
 use crate::db::statistics::Ticker;
-use crate::env::OpenMode;
 use crate::manifest::BlobFile;
 
 /// A file with a second name, or that a read-only handle holds, is left alone for so many seconds.
@@ -32,7 +31,7 @@ impl Disk {
     /// the punch says.
     pub(in crate::db) fn is_read_elsewhere(&self, blob: &BlobFile) -> bool {
         let claimed =
-            self.context.env.fs.open(&blob.path(), OpenMode::Update).and_then(|file| file.claim());
+            self.context.env.fs.open_reclaimable(&blob.path()).and_then(|file| file.claim());
         claimed.is_ok_and(|is_free| !is_free)
     }
 
@@ -78,7 +77,7 @@ impl Disk {
             self.leave(file);
             return Ok(None);
         }
-        let opened = self.context.env.fs.open(path, OpenMode::Update)?;
+        let opened = self.context.env.fs.open_reclaimable(path)?;
         if !opened.claim()? {
             self.leave(file);
             return Ok(None);

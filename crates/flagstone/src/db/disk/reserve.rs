@@ -18,7 +18,7 @@ use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Result, Sometimes, SubCode, file_name};
 use crate::batch::{Operation, WriteBatch};
 use crate::db::disk::Disk;
-use crate::env::{File, OpenMode};
+use crate::env::{IoMode, WritableFile};
 
 /// The part of the reserve that deletions may take.
 const DELETIONS_PART: u64 = 8;
@@ -30,7 +30,7 @@ pub(in crate::db) struct Reserve {
     is_released: AtomicBool,
     /// Bytes of deletions that may still be written while it is given up.
     deletions: AtomicU64,
-    file: Mutex<Option<Arc<dyn File>>>,
+    file: Mutex<Option<Arc<dyn WritableFile>>>,
     /// Why the last flush failed, if it found no room in what was given up either.
     exhausted: Mutex<Option<Error>>,
 }
@@ -63,8 +63,12 @@ impl Disk {
         if self.reserve.size == 0 {
             return if is_there { self.context.env.fs.remove(&path) } else { Ok(()) };
         }
-        let mode = if is_there { OpenMode::Update } else { OpenMode::Create };
-        let file = self.context.env.fs.open(&path, mode)?;
+        let fs = &self.context.env.fs;
+        let file = if is_there {
+            fs.reopen_writable(&path)?
+        } else {
+            fs.create_writable(&path, IoMode::Buffered)?
+        };
         file.truncate(0)?;
         self.reserve.is_released.store(true, Ordering::Release);
         *self.reserve.file.lock() = Some(file);

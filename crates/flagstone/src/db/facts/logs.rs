@@ -21,17 +21,17 @@ use crate::db::DbInner;
 use crate::db::facts::types::{LogFacts, LogFate};
 use crate::db::opening::blob_checks::BlobChecks;
 use crate::db::opening::replay_inserts::Targets;
-use crate::env::{File, OpenMode};
+use crate::env::{IoMode, RandomAccessFile};
 use crate::options::value::SettingValue;
 use crate::wal::{
     Applied, Event, Judged, Reader, ReaderOptions, Reading, RecoveryMode, RecoveryOutcome,
     ReplayRecord, Stop, Verdict, replay,
 };
 
-pub(in crate::db) type Log = (FileNumber, Arc<dyn File>);
+pub(in crate::db) type Log = (FileNumber, Arc<dyn RandomAccessFile>);
 
 /// A WAL, or why it cannot be opened.
-pub(in crate::db) type Opened = (FileNumber, Result<Arc<dyn File>>);
+pub(in crate::db) type Opened = (FileNumber, Result<Arc<dyn RandomAccessFile>>);
 
 /// Something that is wrong.
 struct Found {
@@ -192,12 +192,10 @@ impl DbInner {
         numbers.sort_unstable();
         let mut logs = Vec::new();
         for number in numbers {
-            match self
-                .context
-                .env
-                .fs
-                .open(&file_name::wal(&self.context.wal_directory, number), OpenMode::Read)
-            {
+            match self.context.env.fs.open_random_access(
+                &file_name::wal(&self.context.wal_directory, number),
+                IoMode::Buffered,
+            ) {
                 // Whoever writes the database has flushed it meanwhile.
                 Err(error) if error.is_not_found() => {}
                 opened => logs.push((number, opened)),
@@ -305,7 +303,7 @@ impl Behind {
 /// record; of those that were written after it the sequence numbers are larger.
 fn count(
     number: FileNumber,
-    file: &Arc<dyn File>,
+    file: &Arc<dyn RandomAccessFile>,
     places: &mut BTreeMap<Option<u64>, Behind>,
 ) -> Result<()> {
     let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };

@@ -9,14 +9,14 @@ use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{FileNumber, Result};
 use crate::blob::{BlobAppender, BlobFileReader, BlobFileSummary, BlobIndexes, NewBlob};
 use crate::db::family::Family;
-use crate::env::{File, read_until_end};
+use crate::env::{RandomAccessFile, WritableFile, read_until_end};
 use crate::manifest::BlobFileClaim;
 
 /// A blob file that holds values of one memtable, until the memtable's flush registers it. Its name
 /// is durable.
 pub(crate) struct DirectFile {
     number: FileNumber,
-    file: Arc<dyn File>,
+    file: Arc<dyn WritableFile>,
     compression: CompressionType,
     content: Content,
     /// Set when the file is sealed and synced.
@@ -44,7 +44,7 @@ impl DirectFile {
     /// synced: that process may have died of a failed sync, after which the system takes for clean
     /// what it has of the file.
     pub(in crate::db) fn whole(
-        file: Arc<dyn File>,
+        file: Arc<dyn WritableFile>,
         compression: CompressionType,
         summary: BlobFileSummary,
         by_dead_process: bool,
@@ -61,7 +61,7 @@ impl DirectFile {
 
     fn new(
         number: FileNumber,
-        file: Arc<dyn File>,
+        file: Arc<dyn WritableFile>,
         compression: CompressionType,
         content: Content,
         claim: BlobFileClaim,
@@ -78,7 +78,7 @@ impl DirectFile {
     /// A reader of it as it is sealed, through `file`.
     pub(in crate::db) fn sealed_reader(
         &self,
-        file: Arc<dyn File>,
+        file: Arc<dyn RandomAccessFile>,
         family: &Family,
         total: &BlobFileSummary,
     ) -> Arc<BlobFileReader> {
@@ -94,7 +94,7 @@ impl DirectFile {
         self.claim.path()
     }
 
-    pub(in crate::db) fn file(&self) -> &Arc<dyn File> {
+    pub(in crate::db) fn file(&self) -> &Arc<dyn WritableFile> {
         &self.file
     }
 
@@ -248,7 +248,7 @@ const REWRITE_BUFFER: usize = 1 << 20;
 
 /// Writes to a file what it holds, and gives it its size: that it was cut off may be lost as any of
 /// its bytes.
-pub(in crate::db) fn write_again(file: &dyn File) -> Result<()> {
+pub(in crate::db) fn write_again(file: &dyn WritableFile) -> Result<()> {
     let (size, mut offset) = (file.size()?, 0);
     let mut buffer = vec![0; REWRITE_BUFFER.min(size as usize)];
     while offset < size {

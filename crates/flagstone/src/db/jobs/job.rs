@@ -15,7 +15,7 @@ use crate::db::background::io_limit::Limit;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::writing::direct_blob::DirectInputs;
-use crate::env::{File, IoPriority, OpenMode, WriteBehind};
+use crate::env::{IoMode, IoPriority, WritableFile, WriteBehind};
 use crate::manifest::{TableFile, Version};
 use crate::options::{ColumnFamilyOptions, CompactionControl};
 
@@ -221,16 +221,18 @@ impl<'a> Unfinished<'a> {
         &self,
         number: FileNumber,
         path: PathBuf,
-    ) -> Result<(FileNumber, Arc<dyn File>)> {
+    ) -> Result<(FileNumber, Arc<dyn WritableFile>)> {
         let env = &self.inner.context.env;
         let directly = self.inner.context.settings.load().use_direct_io_for_flush_and_compaction;
         let mut file = if directly {
-            self.inner.background.reserved_ahead(env.fs.open(&path, OpenMode::CreateDirect)?)
+            self.inner.background.reserved_ahead(env.fs.create_writable(&path, IoMode::Direct)?)
         } else {
-            self.inner.background.written_back(env.fs.open(&path, OpenMode::Create)?, self.priority)
+            self.inner
+                .background
+                .written_back(env.fs.create_writable(&path, IoMode::Buffered)?, self.priority)
         };
         if let Some(limit) = &self.limit {
-            file = limit.around(file);
+            file = limit.limit_writes(file);
         }
         self.files.lock().push((number, path));
         if directly && self.inner.tree.has_workers() {

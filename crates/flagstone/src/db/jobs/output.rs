@@ -35,7 +35,7 @@ use crate::db::jobs::table_writer::TableWriter;
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::check_not_canceled;
 use crate::db::tree::output::JobOutput;
-use crate::env::{File, NewNames, Task, Turn};
+use crate::env::{NewNames, Task, Turn, WritableFile};
 use crate::manifest::ObsoleteFile;
 use crate::options::ColumnFamilyOptions;
 
@@ -143,7 +143,7 @@ impl Jobs {
 
     /// Syncs a file of a job. A failure poisons, whoever asked for the job; a full disk does not,
     /// as the job's data goes to other files when it is tried again.
-    pub(in crate::db) fn sync_output(&self, file: &dyn File) -> Result<()> {
+    pub(in crate::db) fn sync_output(&self, file: &dyn WritableFile) -> Result<()> {
         file.sync().inspect_err(|error| {
             if error.subcode() != SubCode::NoSpace {
                 self.tree.fail(error);

@@ -17,13 +17,13 @@ use crate::db::jobs::Jobs;
 use crate::db::jobs::job::{JobSpec, Unfinished};
 use crate::db::tables::Tables;
 use crate::db::tree::output::JobOutput;
-use crate::env::{File, IoPriority};
+use crate::env::{IoPriority, WritableFile};
 use crate::iter::ValueResolver;
 use crate::manifest::{BlobFileAddition, Version};
 use crate::options::{ColumnFamilyOptions, PrepopulateBlobCache};
 use crate::sst::ReadSettings;
 
-type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn File>)> + Send + 'a>;
+type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn WritableFile>)> + Send + 'a>;
 
 /// Moves large values to new blob files, and takes those out of files that are being collected.
 pub(in crate::db) struct Placement<'a> {

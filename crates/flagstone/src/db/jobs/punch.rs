@@ -18,7 +18,7 @@
 //! - A file with a second name (a checkpoint's) stays as it is while it has that. One that gets it
 //!   later belongs to somebody who refers to no more of it than the version that was surveyed.
 //! - A file that a read-only handle holds stays as it is while it does
-//!   ([`File::share`](crate::env::File::share)). One that gets such a lock later belongs to a
+//!   ([`share`](crate::env::RandomAccessFile::share)). One that gets such a lock later belongs to a
 //!   reader of a MANIFEST that has the edit of the version that was surveyed (`opening/moving.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};

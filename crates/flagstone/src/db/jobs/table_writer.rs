@@ -20,14 +20,14 @@ use crate::db::jobs::output::Job;
 use crate::db::jobs::part::PartRange;
 use crate::db::jobs::written::Entries;
 use crate::db::tree::output::JobOutput;
-use crate::env::File;
+use crate::env::WritableFile;
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
 use crate::sst::{Filter, ReadCacheHits, TableBuilder};
 
 /// A table being written.
 struct OpenTable {
     number: FileNumber,
-    file: Arc<dyn File>,
+    file: Arc<dyn WritableFile>,
     builder: TableBuilder,
     first: InternalKeyBuf,
     last: InternalKeyBuf,

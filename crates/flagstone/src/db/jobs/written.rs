@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::base::{Error, InternalKey, Result, counted};
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
-use crate::env::{Advice, OpenMode};
+use crate::env::{Advice, IoMode};
 use crate::sst::{Table, TableReadSettings};
 
 /// The entries of a table as one number, their order included.
@@ -37,8 +37,8 @@ impl Jobs {
         size: u64,
         expected: &Entries,
     ) -> Result<()> {
-        let mode = if self.tables.reads_directly() { OpenMode::ReadDirect } else { OpenMode::Read };
-        let file = self.context.env.fs.open(path, mode)?;
+        let mode = IoMode::direct_if(self.tables.reads_directly());
+        let file = self.context.env.fs.open_random_access(path, mode)?;
         file.advise(Advice::Sequential);
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),

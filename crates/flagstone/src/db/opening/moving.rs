@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 use crate::base::{Code, Error, FileNumber, Remedy, Result, Sometimes, file_name};
 use crate::db::DbInner;
-use crate::env::{FileSystem, HeldFiles, OpenMode, is_out_of_descriptors, out_of_descriptors};
+use crate::env::{FileSystem, HeldFiles, IoMode, is_out_of_descriptors, out_of_descriptors};
 use crate::manifest::{self, VersionEdit, VersionSet};
 use crate::options::Options;
 
@@ -180,7 +180,7 @@ impl Attempt<'_> {
 ///
 /// # Errors
 /// `IoError` if the process may not have that many files open.
-pub(super) fn hold_files(versions: &VersionSet, directory: &Path, mode: OpenMode) -> Result<()> {
+pub(super) fn hold_files(versions: &VersionSet, directory: &Path, mode: IoMode) -> Result<()> {
     let fs = &*versions.env().fs;
     let current = || versions.families().map(|family| &family.current);
     let files =
@@ -195,7 +195,7 @@ pub(super) fn hold_files(versions: &VersionSet, directory: &Path, mode: OpenMode
     if limit.is_some_and(|limit| needed > limit) {
         return Err(too_many(out_of_descriptors()));
     }
-    let is_there = |path: &Path| match fs.open(path, mode) {
+    let is_there = |path: &Path| match fs.open_random_access(path, mode) {
         Err(error) if is_out_of_descriptors(&error) => Err(too_many(out_of_descriptors())),
         Err(error) if error.is_not_found() => Ok(false),
         Err(error) if !error.is_refused() => Err(error),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crate::base::{Error, FileNumber, Remedy, Result, file_name};
 use crate::batch::{BatchView, Operation};
 use crate::db::DbInner;
-use crate::env::OpenMode;
+use crate::env::IoMode;
 use crate::wal::{Event, Reader};
 
 /// The most bytes that are kept of transactions of which nothing is known yet but that they are
@@ -31,7 +31,7 @@ impl DbInner {
         let mut prepared = Prepared::default();
         for number in wals {
             let path = file_name::wal(&self.context.wal_directory, *number);
-            let file = match self.context.env.fs.open(&path, OpenMode::Read) {
+            let file = match self.context.env.fs.open_random_access(&path, IoMode::Buffered) {
                 Ok(file) => file,
                 // Whoever writes the database has removed it meanwhile.
                 Err(error) if error.is_not_found() => continue,

@@ -30,7 +30,7 @@ use crate::db::opening::blob_checks::BlobChecks;
 use crate::db::opening::replay_inserts::{Inserts, Targets};
 use crate::db::opening::replayed::ProgressMeter;
 use crate::db::tree::state::LiveWal;
-use crate::env::{File, OpenMode};
+use crate::env::{IoMode, RandomAccessFile};
 use crate::manifest::VersionEdit;
 use crate::wal::{Reading, RecoveryOutcome, replay};
 
@@ -126,7 +126,7 @@ impl DbInner {
         &self,
         oldest: FileNumber,
         kept_from: FileNumber,
-    ) -> Result<(Vec<(FileNumber, Arc<dyn File>)>, Vec<LiveWal>)> {
+    ) -> Result<(Vec<(FileNumber, Arc<dyn RandomAccessFile>)>, Vec<LiveWal>)> {
         let mut numbers = Vec::new();
         for name in self.context.env.fs.list(&self.context.wal_directory)? {
             if let Some(FileKind::Wal(number)) = FileKind::parse(&name) {
@@ -142,12 +142,10 @@ impl DbInner {
         self.check_nothing_is_prepared(flushed)?;
         let (mut files, mut wals) = (Vec::new(), Vec::new());
         for &number in needed {
-            let file = match self
-                .context
-                .env
-                .fs
-                .open(&file_name::wal(&self.context.wal_directory, number), OpenMode::Read)
-            {
+            let file = match self.context.env.fs.open_random_access(
+                &file_name::wal(&self.context.wal_directory, number),
+                IoMode::Buffered,
+            ) {
                 // A writer has removed it meanwhile; whether it was needed, `moving` finds out.
                 Err(error) if self.context.read_only && error.is_not_found() => continue,
                 opened => opened?,
@@ -231,7 +229,7 @@ impl DbInner {
         }
         for wal in &recovered.wals {
             let path = file_name::wal(&self.context.wal_directory, wal.number);
-            let file = self.context.env.fs.open(&path, OpenMode::Update)?;
+            let file = self.context.env.fs.reopen_writable(&path)?;
             write_again(&*file)?;
             file.sync()?;
         }

@@ -14,7 +14,7 @@ use crate::db::tables::caches::Caches;
 use crate::db::tables::damage_reports::DamageReports;
 use crate::db::tables::level_files::ReadThrough;
 use crate::db::tables::live_cursors::LiveCursors;
-use crate::env::{Clock, File, FilePool, OpenMode};
+use crate::env::{Clock, FilePool, IoMode, RandomAccessFile};
 use crate::manifest::{TableFile, Version};
 use crate::options::{DbSettings, Options};
 use crate::sst::{
@@ -53,7 +53,7 @@ pub(crate) struct Tables {
     pub(in crate::db) clock: Arc<dyn Clock>,
     verify_unique_ids: bool,
     /// How files are opened for reading.
-    mode: OpenMode,
+    mode: IoMode,
     blob_files: Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>,
     suspects: DamageReports,
     live_cursors: Arc<LiveCursors>,
@@ -242,7 +242,7 @@ impl Tables {
     }
 
     /// Opens a file that the MANIFEST names.
-    fn open_table_file(&self, file: &TableFile, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open_table_file(&self, file: &TableFile, mode: IoMode) -> Result<Arc<dyn RandomAccessFile>> {
         let (path, temperature) = (file.path(), file.meta.temperature);
         match self.files.open(&path, mode, temperature) {
             // LevelDB's name for the same thing.
@@ -282,13 +282,13 @@ impl Tables {
         let Some(ReadThrough { directly, limit, ahead }) = through else {
             return Ok(table.iter(settings.clone()));
         };
-        let mode = if *directly { OpenMode::ReadDirect } else { self.mode };
+        let mode = if *directly { IoMode::Direct } else { self.mode };
         if mode == self.mode && limit.is_none() && ahead.is_none() {
             return Ok(table.iter(settings.clone()));
         }
         let own = self.open_table_file(file, mode)?;
         let file = match limit {
-            Some(limit) => limit.around(own),
+            Some(limit) => limit.limit_reads(own),
             None => own,
         };
         Ok(table.iter_through(OwnFile { file, ahead: ahead.clone() }, settings.clone()))
@@ -300,13 +300,16 @@ impl Tables {
     }
 
     /// Whether the file that a blob file was written through may stay open for its readers.
-    pub(in crate::db) fn may_read_through_writers_file(&self, written: &dyn File) -> bool {
+    pub(in crate::db) fn may_read_through_writers_file(
+        &self,
+        written: &dyn RandomAccessFile,
+    ) -> bool {
         // One written around the system's cache has to be read so, too.
         !self.files.is_limited() && (!written.is_direct() || self.reads_directly())
     }
 
     /// Opens a blob file that is complete for reading.
-    pub(in crate::db) fn open_file(&self, path: &Path) -> Result<Arc<dyn File>> {
+    pub(in crate::db) fn open_file(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
         self.files.open(path, self.mode, Temperature::UNKNOWN)
     }
 
@@ -332,7 +335,7 @@ impl Tables {
         number: FileNumber,
     ) -> Result<BlobFileReader> {
         let path = family.paths.blob(number);
-        let opened = self.files.open(&path, OpenMode::ReadDirect, Temperature::UNKNOWN);
+        let opened = self.files.open(&path, IoMode::Direct, Temperature::UNKNOWN);
         let file = opened.map_err(of_named_file)?;
         Ok(BlobFileReader::open(file, family.id)?.with_order(family.comparator()))
     }
@@ -348,7 +351,7 @@ impl Tables {
             return Ok(reader.clone());
         }
         let file =
-            self.files.open(&family.paths.blob(number), OpenMode::Read, Temperature::UNKNOWN)?;
+            self.files.open(&family.paths.blob(number), IoMode::Buffered, Temperature::UNKNOWN)?;
         let reader = Arc::new(
             BlobFileReader::open_unsealed(file, family.id)?.with_order(family.comparator()),
         );
@@ -387,8 +390,8 @@ impl Tables {
 }
 
 /// How tables and blob files are opened for reading.
-pub(in crate::db) fn read_mode(options: &Options) -> OpenMode {
-    if options.use_direct_reads { OpenMode::ReadDirect } else { OpenMode::Read }
+pub(in crate::db) fn read_mode(options: &Options) -> IoMode {
+    IoMode::direct_if(options.use_direct_reads)
 }
 
 /// A table's range tombstones, if it has any.

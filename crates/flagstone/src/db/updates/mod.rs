@@ -33,7 +33,7 @@ use crate::db::reading::read::read_settings;
 use crate::db::updates::open_wal::OpenWal;
 use crate::db::updates::position::UpdatePosition;
 use crate::db::wal_files::WalFile;
-use crate::env::OpenMode;
+use crate::env::IoMode;
 use crate::options::ReadOptions;
 use crate::wal::{DamageKind, Event, Noted, PredecessorWal, WalEnd};
 
@@ -193,7 +193,7 @@ pub(in crate::db) fn ignoring_absence<T>(outcome: Result<T>) -> Result<Option<T>
 
 impl DbInner {
     fn open_wal(&self, wal: &WalFile, limit: u64) -> Result<OpenWal> {
-        let file = self.context.env.fs.open(&wal.path, OpenMode::Read)?;
+        let file = self.context.env.fs.open_random_access(&wal.path, IoMode::Buffered)?;
         Ok(OpenWal::new(file, wal.number, limit))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::{Error, FileNumber, Result, SequenceNumber};
 use crate::batch::BatchView;
-use crate::env::File;
+use crate::env::RandomAccessFile;
 use crate::wal::{Event, Noted, Reader, WalEnd};
 
 /// The WAL that is being read.
@@ -20,7 +20,7 @@ pub(super) struct OpenWal {
 }
 
 impl OpenWal {
-    pub(super) fn new(file: Arc<dyn File>, number: FileNumber, limit: u64) -> Self {
+    pub(super) fn new(file: Arc<dyn RandomAccessFile>, number: FileNumber, limit: u64) -> Self {
         let mut reader = Reader::new(file, number);
         reader.read_until(limit);
         Self { number, reader, has_begun: false, limit, left: None }

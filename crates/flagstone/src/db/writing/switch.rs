@@ -14,7 +14,7 @@ use crate::db::tree::state::LiveWal;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::wal_reserve::give_back;
 use crate::db::writing::write::Commit;
-use crate::env::{File, OpenMode, RangeSyncs};
+use crate::env::{RangeSyncs, ReclaimableFile};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
 
 impl Pipeline {
@@ -159,10 +159,10 @@ impl Pipeline {
 
     /// The first obsolete WAL that may be written over, locked against readers. Those that a
     /// read-only handle holds are removed.
-    fn wal_to_recycle(&self) -> Result<Option<(FileNumber, Arc<dyn File>)>> {
+    fn wal_to_recycle(&self) -> Result<Option<(FileNumber, Arc<dyn ReclaimableFile>)>> {
         while let Some(number) = self.tree.take_recyclable_wal() {
             let path = file_name::wal(&self.context.wal_directory, number);
-            let claimed = self.context.env.fs.open(&path, OpenMode::Update).and_then(|file| {
+            let claimed = self.context.env.fs.open_reclaimable(&path).and_then(|file| {
                 let is_free = file.claim()?;
                 Ok(is_free.then_some(file))
             });
@@ -192,8 +192,8 @@ impl Pipeline {
     ) -> Result<wal::Writer> {
         let settings = self.context.settings.load();
         let file = match recycled {
-            Some(_) => self.context.env.fs.open(path, OpenMode::Update)?,
-            None => self.context.env.fs.open(path, OpenMode::Create)?,
+            Some(_) => self.context.env.fs.reopen_log(path)?,
+            None => self.context.env.fs.create_log(path)?,
         };
         // What is not reserved cannot be mapped.
         let reserves = settings.allow_fallocate;
@@ -216,7 +216,7 @@ impl Pipeline {
                 settings.strict_bytes_per_sync,
             ),
         };
-        let mut writer = wal::Writer::new(file, number, options)?;
+        let mut writer = wal::Writer::of_log(file, number, options)?;
         writer.count_in(self.tables.account().measured(MemoryKind::WalBuffers));
         if is_mapped {
             self.reserve_wal(path, reserved, |bytes| {

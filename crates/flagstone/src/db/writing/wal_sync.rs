@@ -24,7 +24,7 @@ use crate::base::{Result, SequenceNumber, Sometimes};
 use crate::db::statistics::Ticker;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::write::Commit;
-use crate::env::{Clock, File};
+use crate::env::{Clock, WritableFile};
 
 /// Who is syncing, and what is synced.
 #[derive(Default)]
@@ -209,7 +209,7 @@ impl Pipeline {
     }
 
     /// Syncs WALs; after a failure nobody does so again.
-    fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
+    fn sync_files(&self, files: &[Arc<dyn WritableFile>]) -> Result<()> {
         let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
         for file in files {
             self.context.poison.check_fatal()?;
@@ -277,7 +277,8 @@ impl Pipeline {
             self.tree.fail(&error);
             return Err(error);
         }
-        let is_synced = |file: &Arc<dyn File>| files.iter().any(|synced| Arc::ptr_eq(synced, file));
+        let is_synced =
+            |file: &Arc<dyn WritableFile>| files.iter().any(|synced| Arc::ptr_eq(synced, file));
         let mut commit = self.commit.lock();
         commit.debt.logs.retain(|(_, file)| !is_synced(file));
         commit.debt.blobs.synced(&blobs);

@@ -32,7 +32,7 @@ use crate::db::tree::Tree;
 use crate::db::writing::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs, names_blobs};
 use crate::db::writing::operations;
 use crate::db::writing::pipeline::Pipeline;
-use crate::env::File;
+use crate::env::WritableFile;
 use crate::iter::lookup::locate_value;
 use crate::options::WriteOptions;
 use crate::wal::{self, PredecessorWal};
@@ -87,7 +87,7 @@ pub(in crate::db) struct SyncDebt {
     /// The last sequence number that a writer wants synced before it is published.
     pub(in crate::db) target: SequenceNumber,
     /// Earlier WALs with bytes that no sync has covered, oldest first.
-    pub(in crate::db) logs: Vec<(FileNumber, Arc<dyn File>)>,
+    pub(in crate::db) logs: Vec<(FileNumber, Arc<dyn WritableFile>)>,
     pub(in crate::db) blobs: UnsyncedBlobs,
     /// Records of log data alone, which have no sequence number of their own.
     pub(in crate::db) unnumbered: u64,

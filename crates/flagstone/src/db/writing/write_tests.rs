@@ -7,7 +7,7 @@ use crate::base::sync::AtomicBool;
 use crate::db::DbInner;
 use crate::db::handle::Db;
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{Env, FileAround, FileSystem, FileSystemAround, OpenMode};
+use crate::env::{AnyFile, Env, FileAround, FileSystem, FileSystemAround, OpenMode};
 use crate::options::Options;
 
 fn full_disk() -> Error {
@@ -91,11 +91,11 @@ struct SmallDisk {
     is_full: Arc<AtomicBool>,
 }
 
-struct Log(Arc<dyn File>, SmallDisk);
+struct Log(AnyFile, SmallDisk);
 
 impl FileAround for Log {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -112,10 +112,10 @@ impl FileSystemAround for SmallDisk {
         &self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let file = self.files.open(path, mode)?;
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        let file = mode.open(&self.files, path)?;
         let is_log = path.extension().is_some_and(|extension| extension == "log");
-        Ok(if is_log { Arc::new(Log(file, self.clone())) } else { file })
+        Ok(if is_log { AnyFile::around(Log(file, self.clone())) } else { file })
     }
 }
 

@@ -2,12 +2,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::env::{Env, FileAround, OpenMode};
+use crate::env::{AnyFile, Env, FileAround, IoMode};
 
 /// A file whose reads wait until they are let go, are counted, and fail or panic beyond some
 /// offsets.
 struct Held {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     held: Mutex<()>,
     reads: AtomicU64,
 }
@@ -16,8 +16,8 @@ const FAILS_FROM: u64 = 1 << 20;
 const PANICS_FROM: u64 = 2 << 20;
 
 impl FileAround for Held {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -35,10 +35,13 @@ impl FileAround for Held {
 fn held() -> (Arc<Held>, Vec<u8>) {
     let env = Env::memory();
     env.fs.create_directory(Path::new("/d")).unwrap();
-    let inner = env.fs.open(Path::new("/d/f"), OpenMode::Create).unwrap();
+    let inner = env.fs.create_writable(Path::new("/d/f"), IoMode::Buffered).unwrap();
     let content: Vec<u8> = (0..50_000u32).map(|n| (n % 251) as u8).collect();
     inner.write_at(0, &content).unwrap();
-    (Arc::new(Held { inner, held: Mutex::default(), reads: AtomicU64::default() }), content)
+    (
+        Arc::new(Held { inner: inner.into(), held: Mutex::default(), reads: AtomicU64::default() }),
+        content,
+    )
 }
 
 fn room(length: usize) -> AlignedBuffer {

@@ -2,18 +2,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{self, BufferedWriter, Env, FileSystem, OpenMode, read_file};
+use crate::env::{self, AnyFile, BufferedWriter, Env, FileSystem, IoMode, read_file};
 
 /// A file whose writes wait until they are let go, and fail if they are told to.
 struct Held {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     held: Mutex<()>,
     fails: AtomicBool,
 }
 
 impl env::FileAround for Held {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -28,8 +28,8 @@ impl env::FileAround for Held {
 
 fn held(fs: &MemoryFileSystem) -> Arc<Held> {
     fs.create_directory(Path::new("/d")).unwrap();
-    let inner = fs.open(Path::new("/d/f"), OpenMode::CreateDirect).unwrap();
-    Arc::new(Held { inner, held: Mutex::default(), fails: AtomicBool::default() })
+    let inner = fs.create_writable(Path::new("/d/f"), IoMode::Direct).unwrap();
+    Arc::new(Held { inner: inner.into(), held: Mutex::default(), fails: AtomicBool::default() })
 }
 
 #[test]

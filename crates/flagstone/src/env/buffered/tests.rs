@@ -3,18 +3,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::env::{
-    FileAround, FileSystem, OpenMode, memory::MemoryFileSystem, os::OsFileSystem, read_file,
+    AnyFile, FileAround, FileSystem, IoMode, memory::MemoryFileSystem, os::OsFileSystem, read_file,
 };
 
 /// Writes `content` in pieces, flushing now and then; what the file holds afterwards.
-fn written(
-    fs: &dyn FileSystem,
-    path: &Path,
-    mode: OpenMode,
-    content: &[u8],
-    piece: usize,
-) -> Vec<u8> {
-    let mut writer = BufferedWriter::new(fs.open(path, mode).unwrap(), 0, 8192);
+fn written(fs: &dyn FileSystem, path: &Path, io: IoMode, content: &[u8], piece: usize) -> Vec<u8> {
+    let mut writer = BufferedWriter::new(fs.create_writable(path, io).unwrap(), 0, 8192);
     for (index, piece) in content.chunks(piece).enumerate() {
         writer.append(piece).unwrap();
         if index % 7 == 3 {
@@ -29,22 +23,22 @@ fn written(
 
 /// A file of which one call fails.
 struct FailsOnce {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     calls_before: AtomicUsize,
 }
 
 impl FailsOnce {
-    fn call(&self, call: impl FnOnce(&dyn File) -> Result<()>) -> Result<()> {
+    fn call(&self, call: impl FnOnce(&AnyFile) -> Result<()>) -> Result<()> {
         match self.calls_before.fetch_sub(1, Ordering::Relaxed) {
-            0 => Err(Error::io("call", self.path(), std::io::Error::other("broken"))),
-            _ => call(&*self.inner),
+            0 => Err(Error::io("call", self.inner.path(), std::io::Error::other("broken"))),
+            _ => call(&self.inner),
         }
     }
 }
 
 impl FileAround for FailsOnce {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -67,12 +61,12 @@ impl FileAround for FailsOnce {
 fn what_failed_once_fails_for_good() {
     let content: Vec<u8> = (0..30_000u32).map(|n| (n % 251) as u8).collect();
     let path = Path::new("/d/f");
-    for mode in [OpenMode::Create, OpenMode::CreateDirect] {
+    for io in [IoMode::Buffered, IoMode::Direct] {
         let mut failures = 0;
         for calls_before in 0.. {
             let fs = MemoryFileSystem::new();
             fs.create_directory(Path::new("/d")).unwrap();
-            let inner = fs.open(path, mode).unwrap();
+            let inner = fs.create_writable(path, io).unwrap().into();
             let file = Arc::new(FailsOnce { inner, calls_before: AtomicUsize::new(calls_before) });
             let mut writer = BufferedWriter::new(file.clone(), 0, 8192);
             let mut has_failed = false;
@@ -83,7 +77,7 @@ fn what_failed_once_fails_for_good() {
             }
             for _ in 0..2 {
                 let synced = writer.sync();
-                assert!(!has_failed || synced.is_err(), "{mode:?}, call {calls_before}");
+                assert!(!has_failed || synced.is_err(), "{io:?}, call {calls_before}");
                 has_failed |= synced.is_err();
             }
             if !has_failed {
@@ -94,7 +88,7 @@ fn what_failed_once_fails_for_good() {
             }
             failures += usize::from(has_failed);
         }
-        assert!(failures > 4, "{mode:?}: {failures}");
+        assert!(failures > 4, "{io:?}: {failures}");
     }
 }
 
@@ -108,10 +102,10 @@ fn every_length_around_a_block_is_written_as_it_is() {
     let lengths = (0..3).chain(4094..4099).chain(8190..8195).chain(12_286..12_290).chain([50_000]);
     for length in lengths {
         for piece in [1000, 4096, 5000, 8192, 20_000] {
-            for mode in [OpenMode::Create, OpenMode::CreateDirect] {
+            for io in [IoMode::Buffered, IoMode::Direct] {
                 for fs in [&OsFileSystem as &dyn FileSystem, &memory] {
-                    let found = written(fs, &path, mode, &content[..length], piece);
-                    assert!(found == content[..length], "{length} bytes by {piece}, {mode:?}");
+                    let found = written(fs, &path, io, &content[..length], piece);
+                    assert!(found == content[..length], "{length} bytes by {piece}, {io:?}");
                 }
             }
         }

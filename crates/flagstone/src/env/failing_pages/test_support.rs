@@ -1,15 +1,13 @@
-use std::sync::Arc;
-
 use super::*;
 use crate::base::Error;
-use crate::env::FileAround;
+use crate::env::{AnyFile, FileAround};
 
 /// A file of which these bytes cannot be read.
-pub struct BadSector(pub Arc<dyn File>, pub Range<u64>);
+pub struct BadSector(pub AnyFile, pub Range<u64>);
 
 impl FileAround for BadSector {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{self, FileSystemAround};
+use crate::env::{self, AnyFile, FileSystemAround, IoMode, OpenMode, RandomAccessFile};
+use std::ops::Range;
 use std::sync::atomic::AtomicI64;
 
 /// Counts the files that are open, and the most there were.
@@ -13,7 +14,7 @@ struct Counting {
     room: AtomicI64,
 }
 
-struct Counted(Arc<dyn File>, Arc<AtomicI64>);
+struct Counted(AnyFile, Arc<AtomicI64>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -22,8 +23,8 @@ impl Drop for Counted {
 }
 
 impl env::FileAround for Counted {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 }
 
@@ -32,15 +33,15 @@ impl FileSystemAround for Counting {
         &self.files
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         if self.open.load(Ordering::Relaxed) >= self.room.load(Ordering::Relaxed) {
             return Err(Error::io("open", path, Errno::MFILE.into()));
         }
-        let file = FileSystem::open(&self.files, path, mode)?;
+        let file = mode.open(&self.files, path)?;
         let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
         self.opened.fetch_add(1, Ordering::Relaxed);
         self.most.fetch_max(open, Ordering::Relaxed);
-        Ok(Arc::new(Counted(file, self.open.clone())))
+        Ok(AnyFile::around(Counted(file, self.open.clone())))
     }
 }
 
@@ -49,7 +50,7 @@ fn files(count: u8) -> Arc<Counting> {
     let files = MemoryFileSystem::new();
     files.create_directory(Path::new("/d")).unwrap();
     for number in 0..count {
-        let file = FileSystem::open(&files, &path(number), OpenMode::Create).unwrap();
+        let file = files.create_writable(&path(number), IoMode::Buffered).unwrap();
         file.write_at(0, &[number]).unwrap();
     }
     let zero = || AtomicI64::new(0);
@@ -61,12 +62,12 @@ fn path(number: u8) -> PathBuf {
     Path::new("/d").join(number.to_string())
 }
 
-fn open(pool: &Arc<FilePool>, numbers: Range<u8>) -> Vec<Arc<dyn File>> {
-    let open = |number| pool.open(&path(number), OpenMode::Read, Temperature::UNKNOWN).unwrap();
+fn open(pool: &Arc<FilePool>, numbers: Range<u8>) -> Vec<Arc<dyn RandomAccessFile>> {
+    let open = |number| pool.open(&path(number), IoMode::Buffered, Temperature::UNKNOWN).unwrap();
     numbers.map(open).collect()
 }
 
-fn read(file: &Arc<dyn File>) -> u8 {
+fn read(file: &Arc<dyn RandomAccessFile>) -> u8 {
     let mut byte = [0];
     assert_eq!(file.read_at(0, &mut byte).unwrap(), 1);
     byte[0]

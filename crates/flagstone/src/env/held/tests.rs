@@ -1,7 +1,7 @@
 use super::*;
 
 fn write(fs: &dyn FileSystem, path: &str, text: &[u8]) {
-    fs.open(Path::new(path), OpenMode::Create).unwrap().write_at(0, text).unwrap();
+    fs.create_writable(Path::new(path), IoMode::Buffered).unwrap().write_at(0, text).unwrap();
 }
 
 fn read(fs: &dyn FileSystem, path: &str) -> Vec<u8> {
@@ -53,5 +53,5 @@ fn the_next_attempt_finds_anew_what_may_have_changed() {
     write(&*env.fs, "/db/000010.log", b"newer");
     let listed = FileSystem::list(&second, Path::new("/db")).unwrap();
     assert_eq!(listed, ["000007.sst", "000009.log", "CURRENT"]);
-    assert!(FileSystem::open(&second, Path::new("/db/000008.blob"), OpenMode::Read).is_err());
+    assert!(second.open_random_access(Path::new("/db/000008.blob"), IoMode::Buffered).is_err());
 }

@@ -1,11 +1,11 @@
 use super::*;
-use crate::env::{self, FileSystem, OpenMode, memory::MemoryFileSystem, os::OsFileSystem};
+use crate::env::{self, AnyFile, FileSystem, IoMode, memory::MemoryFileSystem, os::OsFileSystem};
 
 const MIB: u64 = 1 << 20;
 
 /// A file that notes what it is asked, and fails if told to.
 struct Noted {
-    inner: Arc<dyn File>,
+    inner: AnyFile,
     can: bool,
     fails: bool,
     asked: Mutex<Vec<(Range<u64>, bool)>>,
@@ -13,8 +13,8 @@ struct Noted {
 }
 
 impl env::FileAround for Noted {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
+    fn inner(&self) -> &AnyFile {
+        &self.inner
     }
 
     fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
@@ -35,8 +35,14 @@ impl env::FileAround for Noted {
 fn noted(can: bool, fails: bool) -> Arc<Noted> {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/d")).unwrap();
-    let inner = fs.open(Path::new("/d/f"), OpenMode::Create).unwrap();
-    Arc::new(Noted { inner, can, fails, asked: Mutex::default(), syncs: AtomicU64::new(0) })
+    let inner = fs.create_writable(Path::new("/d/f"), IoMode::Buffered).unwrap();
+    Arc::new(Noted {
+        inner: inner.into(),
+        can,
+        fails,
+        asked: Mutex::default(),
+        syncs: AtomicU64::new(0),
+    })
 }
 
 #[test]
@@ -82,7 +88,7 @@ fn after_a_range_sync_that_failed_no_sync_succeeds() {
 #[test]
 fn the_system_takes_it() {
     let directory = tempfile::tempdir().unwrap();
-    let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
+    let file = OsFileSystem.create_writable(&directory.path().join("f"), IoMode::Buffered).unwrap();
     file.write_at(0, &[5; 3 << 20]).unwrap();
     for strict in [false, true] {
         assert_eq!(file.range_sync(MIB..2 * MIB, strict).unwrap(), cfg!(target_os = "linux"));

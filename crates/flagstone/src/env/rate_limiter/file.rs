@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{IoPriority, RateLimiter};
 use crate::base::Result;
-use crate::env::{Advice, File, Mapping};
+use crate::env::{Advice, RandomAccessFile, WritableFile};
 
 /// Who reads and writes: how urgent that is now, whether it is still worth waiting for, and whom to
 /// tell of the waiting.
@@ -22,17 +22,17 @@ pub trait IoWatch: Send + Sync {
 }
 
 /// Asks before each write, and before each read, if the limiter limits these.
-pub struct LimitedFile {
-    inner: Arc<dyn File>,
+pub struct LimitedFile<F: ?Sized> {
+    inner: Arc<F>,
     limiter: Arc<RateLimiter>,
     usual: IoPriority,
     watch: Arc<dyn IoWatch>,
 }
 
-impl LimitedFile {
+impl<F: ?Sized> LimitedFile<F> {
     /// Around `inner`.
     pub fn new(
-        inner: Arc<dyn File>,
+        inner: Arc<F>,
         limiter: Arc<RateLimiter>,
         usual: IoPriority,
         watch: Arc<dyn IoWatch>,
@@ -60,12 +60,30 @@ impl LimitedFile {
     }
 }
 
-impl File for LimitedFile {
+impl<F: RandomAccessFile + ?Sized> RandomAccessFile for LimitedFile<F> {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.before_read(buffer.len());
         self.inner.read_at(offset, buffer)
     }
 
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn is_direct(&self) -> bool {
+        self.inner.is_direct()
+    }
+
+    fn advise(&self, advice: Advice) {
+        self.inner.advise(advice);
+    }
+}
+
+impl<F: WritableFile + ?Sized> WritableFile for LimitedFile<F> {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.before_write(data.len());
         self.inner.write_at(offset, data)
@@ -90,30 +108,5 @@ impl File for LimitedFile {
 
     fn truncate(&self, length: u64) -> Result<()> {
         self.inner.truncate(length)
-    }
-
-    fn size(&self) -> Result<u64> {
-        self.inner.size()
-    }
-
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn is_direct(&self) -> bool {
-        self.inner.is_direct()
-    }
-
-    /// Never: what is written through a mapping asks nobody.
-    fn is_mappable(&self) -> bool {
-        false
-    }
-
-    fn map(&self, _offset: u64, _length: usize) -> Result<Option<Box<dyn Mapping>>> {
-        Ok(None)
-    }
-
-    fn advise(&self, advice: Advice) {
-        self.inner.advise(advice);
     }
 }

@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use super::super::os::OsFileSystem;
-use super::super::{File, FileSystem, OpenMode};
+use super::super::{FileSystem, IoMode};
 use super::*;
 
 /// Each buffer began at a page, and was of whole pages: for a compressed block of 2 KiB three of
@@ -10,9 +8,13 @@ use super::*;
 fn buffers_are_about_as_large_as_what_is_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("f");
-    OsFileSystem.open(&path, OpenMode::Create).unwrap().write_at(0, &[7; 300_000]).unwrap();
-    for mode in [OpenMode::Read, OpenMode::ReadDirect] {
-        let file: Arc<dyn File> = OsFileSystem.open(&path, mode).unwrap();
+    OsFileSystem
+        .create_writable(&path, IoMode::Buffered)
+        .unwrap()
+        .write_at(0, &[7; 300_000])
+        .unwrap();
+    for io in [IoMode::Buffered, IoMode::Direct] {
+        let file = OsFileSystem.open_random_access(&path, io).unwrap();
         let most = 2560 + 3 * file.read_block();
         let place = |at: u64| Place { file: &*file, offset: at * 4600, length: 2300 };
         let places: Vec<_> = (0..64).map(place).collect();
@@ -25,7 +27,7 @@ fn buffers_are_about_as_large_as_what_is_read() {
         let largest = ring.buffers.iter().map(AlignedBuffer::memory).max();
         assert!(
             largest.is_some_and(|largest| largest <= most),
-            "{largest:?} bytes for 2300 of {mode:?}"
+            "{largest:?} bytes for 2300 of {io:?}"
         );
         RING.set(Some(ring));
     }

@@ -1,4 +1,6 @@
 use super::*;
+use crate::env::os::OsFileSystem;
+use crate::env::{FileSystem, IoMode};
 
 #[test]
 fn zeros_are_written_up_to_the_end_of_a_run() {
@@ -40,12 +42,8 @@ fn runs_are_as_long_as_what_is_appended_has_use_for() {
 #[test]
 fn what_is_zeroed_is_not_zeroed_again() {
     let directory = tempfile::tempdir().unwrap();
-    let file = crate::env::FileSystem::open(
-        &crate::env::os::OsFileSystem,
-        &directory.path().join("f"),
-        crate::env::OpenMode::Create,
-    )
-    .unwrap();
+    let path = directory.path().join("f");
+    let file = OsFileSystem.create_writable(&path, IoMode::Buffered).unwrap();
     let mut runs = PageRuns::default();
     let wanted = runs.wanted(&(PAGE_RUN + 5..PAGE_RUN + 9), PAGE_RUN).unwrap();
     runs.write(&*file, wanted, PAGE_RUN).unwrap();

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::os::{OsFileSystem, open_unreadable};
-use super::super::{Env, FileSystem, OpenMode};
+use super::super::{Env, FileSystem, IoMode, RandomAccessFile};
 use super::*;
 
 /// What came of each place, as text: its bytes, or the error.
@@ -24,16 +24,16 @@ fn outcomes(
     outcomes.into_iter().map(|outcome| outcome.expect("every place comes")).collect()
 }
 
-fn files(directory: &Path) -> Vec<Arc<dyn File>> {
+fn files(directory: &Path) -> Vec<Arc<dyn RandomAccessFile>> {
     let content: Vec<u8> = (0..700_007u32).map(|n| (n % 251) as u8).collect();
     let path = directory.join("f");
-    let written = OsFileSystem.open(&path, OpenMode::Create).unwrap();
+    let written = OsFileSystem.create_writable(&path, IoMode::Buffered).unwrap();
     written.write_at(0, &content).unwrap();
     let fs = Env::memory().fs;
     fs.create_directory(Path::new("/d")).unwrap();
-    let memory = fs.open(Path::new("/d/f"), OpenMode::Create).unwrap();
+    let memory = fs.create_writable(Path::new("/d/f"), IoMode::Buffered).unwrap();
     memory.write_at(0, &content).unwrap();
-    let direct = OsFileSystem.open(&path, OpenMode::ReadDirect).unwrap();
+    let direct = OsFileSystem.open_random_access(&path, IoMode::Direct).unwrap();
     vec![written, direct, memory, open_unreadable(&path)]
 }
 

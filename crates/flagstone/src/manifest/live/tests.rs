@@ -3,7 +3,7 @@ use std::path::Path;
 use super::*;
 use crate::base::{InternalKeyBuf, MAX_SEQUENCE_NUMBER, Temperature, ValueType};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode};
 use crate::sst::{TableBuilder, TableBuilderSettings, TableReadSettings};
 
 fn table(number: u64, queue: &Arc<ObsoleteFiles>) -> TableFile {
@@ -15,7 +15,7 @@ fn table(number: u64, queue: &Arc<ObsoleteFiles>) -> TableFile {
 fn deletions(count: u64, has_key: bool) -> Arc<Table> {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/t")).unwrap();
-    let file = fs.open(Path::new("/t/000007.sst"), OpenMode::Create).unwrap();
+    let file = fs.create_writable(Path::new("/t/000007.sst"), IoMode::Buffered).unwrap();
     let mut builder = TableBuilder::new(file.clone(), TableBuilderSettings::default()).unwrap();
     if has_key {
         let key = InternalKeyBuf::new(b"d0005", 7, ValueType::Value);

@@ -4,7 +4,8 @@ use crate::wal::BLOCK_SIZE;
 
 fn write(fs: &MemoryFileSystem, records: &[Vec<u8>]) -> Vec<u8> {
     fs.create_directory(Path::new("/db")).unwrap();
-    let mut writer = Writer::new(fs.open(Path::new("/db/M"), OpenMode::Create).unwrap()).unwrap();
+    let mut writer =
+        Writer::new(fs.create_writable(Path::new("/db/M"), IoMode::Buffered).unwrap()).unwrap();
     for record in records {
         writer.add(record).unwrap();
     }
@@ -46,7 +47,7 @@ fn what_a_compressed_manifest_may_become_is_limited() {
     for (size, is_read) in [(1 << 20, true), (65 << 20, false)] {
         let options =
             WriterOptions { compression: wal::WalCompression::Zstd, ..WriterOptions::default() };
-        let file = fs.open(Path::new("/db/M"), OpenMode::Create).unwrap();
+        let file = fs.create_writable(Path::new("/db/M"), IoMode::Buffered).unwrap();
         let mut writer = wal::Writer::new(file, NO_NUMBER, options).unwrap();
         writer.add_record(&vec![7; size]).unwrap();
         writer.file().sync().unwrap();
@@ -62,7 +63,7 @@ fn a_torn_last_record_is_ignored() {
     let fs = MemoryFileSystem::new();
     let records: Vec<_> = (1..5).map(|i| vec![i as u8; i * 57]).collect();
     let bytes = write(&fs, &records);
-    let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
+    let file = fs.reopen_writable(Path::new("/db/M")).unwrap();
     let last = bytes.len() - 4 * 57 - 7;
     for sector in [8, 16, 512] {
         for start in (0..bytes.len()).step_by(sector) {
@@ -102,7 +103,7 @@ fn what_is_left_of_a_torn_group_is_no_damage() {
     let written = [&before[..], &group[..5]].concat();
     let bytes = write(&fs, &written);
     let begin = 300 + 31 + 2 * 7;
-    let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
+    let file = fs.reopen_writable(Path::new("/db/M")).unwrap();
     for sector in [8, 64, 512] {
         for start in (0..bytes.len()).step_by(sector) {
             for end in [start + sector, start + 3 * sector, bytes.len()] {
@@ -135,7 +136,7 @@ fn damage_is_no_end_where_records_follow() {
         let records: Vec<_> =
             [first, 300, 5, 0, 70, 280, 9].iter().map(|&size| vec![7; size]).collect();
         let bytes = write(&fs, &records);
-        let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
+        let file = fs.reopen_writable(Path::new("/db/M")).unwrap();
         let last = bytes.len() - 9 - 7;
         let begin = last - (300 + 5 + 70 + 280) - 5 * 7;
         let flips = (begin..last).flat_map(|at| (0..8).map(move |bit| (at, Some(bit))));
@@ -165,7 +166,7 @@ fn a_wrong_bit_in_the_last_record_is_no_hole() {
     for before in 40..48 {
         let last = [&[0x55; 20][..], &[0; 20], &[0xaa; 20]].concat();
         let bytes = write(&fs, &[vec![7; before], last]);
-        let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
+        let file = fs.reopen_writable(Path::new("/db/M")).unwrap();
         for (at, bit) in (before + 7..bytes.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
             file.write_at(at as u64, &[bytes[at] ^ 1 << bit]).unwrap();
             let found = read(&fs).expect_err(&format!("{at} of {}, bit {bit}", bytes.len()));
@@ -180,7 +181,7 @@ fn a_wrong_bit_in_the_last_record_is_no_hole() {
 fn what_begins_like_no_record_is_damage_and_not_an_end() {
     let fs = MemoryFileSystem::new();
     let bytes = write(&fs, &[vec![1; 300], vec![2; 310]]);
-    let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
+    let file = fs.reopen_writable(Path::new("/db/M")).unwrap();
     // Its length goes past the end of the file.
     file.write_at(307, &vec![0x55; bytes.len() - 307]).unwrap();
     let found = read(&fs).unwrap_err();
@@ -196,7 +197,7 @@ fn what_begins_like_no_record_is_damage_and_not_an_end() {
 fn what_has_grown_since_it_was_read_was_the_end() {
     let fs = MemoryFileSystem::new();
     write(&fs, &[vec![1; 300], vec![2; 31], vec![3; 5]]);
-    let file = fs.open(Path::new("/db/M"), OpenMode::Read).unwrap();
+    let file = fs.open_random_access(Path::new("/db/M"), IoMode::Buffered).unwrap();
     for kind in [DamageKind::TruncatedHeader, DamageKind::TruncatedBody] {
         let damage = |offset| Damage { kind: kind.clone(), offset, dropped: 9 };
         assert!(is_torn_end(&*file, &damage(307)).unwrap());
@@ -212,7 +213,7 @@ fn a_cut_record_is_ignored_and_a_changed_one_is_not() {
     let fs = MemoryFileSystem::new();
     let records: Vec<_> = (0..40).map(|i| vec![i as u8; i * 57]).collect();
     let bytes = write(&fs, &records);
-    let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
+    let file = fs.reopen_writable(Path::new("/db/M")).unwrap();
     for at in (0..bytes.len()).step_by(101) {
         file.write_at(at as u64, &[bytes[at] ^ 0x20]).unwrap();
         if let Ok(read) = read(&fs) {

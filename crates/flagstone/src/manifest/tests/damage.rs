@@ -1,6 +1,7 @@
 //! Manifests that are damaged or malformed.
 
 use super::*;
+use crate::env::IoMode;
 
 #[test]
 fn damage_to_a_manifest_is_an_error_or_cuts_its_end_off() {
@@ -9,7 +10,7 @@ fn damage_to_a_manifest_is_an_error_or_cuts_its_end_off() {
     let path = file_name::manifest(Path::new(DB), FileNumber(1));
     let bytes = read_file(&*env.fs, &path, 1 << 20).unwrap();
     let prefixes = ["", "L0: 10", "L0: 11 10", "L6: 12 13"];
-    let file = env.fs.open(&path, OpenMode::Update).unwrap();
+    let file = env.fs.reopen_writable(&path).unwrap();
     let check = |what: &str, at: usize| {
         match VersionSet::recover(env.clone(), Path::new(DB), options(&["default"])) {
             Ok(versions) => {
@@ -57,7 +58,7 @@ fn nonsense_under_a_right_checksum_never_panics() {
             record[at] = random.u8(..);
         }
         let mut writer =
-            record::Writer::new(env.fs.open(&path, OpenMode::Create).unwrap()).unwrap();
+            record::Writer::new(env.fs.create_writable(&path, IoMode::Buffered).unwrap()).unwrap();
         damaged.iter().for_each(|record| writer.add(record).unwrap());
         writer.sync().unwrap();
         if let Ok(mut versions) =
@@ -67,7 +68,7 @@ fn nonsense_under_a_right_checksum_never_panics() {
                 versions.log_and_apply(vec![edit(&[(0, table(50, ("a", "z"), (80, 90)))], &[])]);
             let current = Path::new(DB).join("CURRENT");
             env.fs
-                .open(&current, OpenMode::Create)
+                .create_writable(&current, IoMode::Buffered)
                 .unwrap()
                 .write_at(0, b"MANIFEST-000001\n")
                 .unwrap();
@@ -85,7 +86,11 @@ fn a_malformed_current_is_corruption() {
         ("\n", "does not name"),
         ("../MANIFEST-000001\n", "does not name"),
     ] {
-        env.fs.open(&path, OpenMode::Create).unwrap().write_at(0, contents.as_bytes()).unwrap();
+        env.fs
+            .create_writable(&path, IoMode::Buffered)
+            .unwrap()
+            .write_at(0, contents.as_bytes())
+            .unwrap();
         let error = read_current(&*env.fs, Path::new(DB)).unwrap_err();
         assert!(error.is_corruption() && error.message().contains(why), "{contents:?}: {error}");
     }

@@ -4,18 +4,18 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
 use crate::base::{Error, Result};
-use crate::env::{File, FileAround, FileSystem, FileSystemAround};
+use crate::env::{AnyFile, FileAround, FileSystem, FileSystemAround, OpenMode};
 
 /// A file system in which one call that changes something fails: the one that counts the counter
 /// down to -1.
 #[derive(Clone)]
 struct FailingOnce(Arc<dyn FileSystem>, Arc<AtomicI64>);
 
-struct FailingFile(Arc<dyn File>, Arc<AtomicI64>);
+struct FailingFile(AnyFile, Arc<AtomicI64>);
 
 impl FileAround for FailingFile {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -36,11 +36,11 @@ impl FileSystemAround for FailingOnce {
         &*self.0
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        if mode == OpenMode::Create {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
+        if mode.creates() {
             step(&self.1, "create", path)?;
         }
-        Ok(Arc::new(FailingFile(self.0.open(path, mode)?, self.1.clone())))
+        Ok(AnyFile::around(FailingFile(mode.open(&*self.0, path)?, self.1.clone())))
     }
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
         step(&self.1, "rename", source)?;

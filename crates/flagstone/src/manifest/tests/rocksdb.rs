@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::env::IoMode;
 
 fn fixtures() -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rocksdb-7.8")).to_path_buf()
@@ -65,7 +66,7 @@ fn a_full_state_written_anew_says_the_same() {
         for copied in [Path::new("CURRENT"), Path::new(file_name)] {
             let bytes = read_file(&*Env::os().fs, &source.directory.join(copied), 1 << 20).unwrap();
             env.fs
-                .open(&Path::new(DB).join(copied), OpenMode::Create)
+                .create_writable(&Path::new(DB).join(copied), IoMode::Buffered)
                 .unwrap()
                 .write_at(0, &bytes)
                 .unwrap();

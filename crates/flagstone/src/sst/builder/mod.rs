@@ -28,7 +28,7 @@ use crate::base::{
     SequenceNumber, UniqueId, ValueType,
 };
 use crate::batch::MAX_ENTRY_SIZE;
-use crate::env::{BufferedWriter, File, Spawn};
+use crate::env::{BufferedWriter, Spawn, WritableFile};
 
 use super::block::{Block, BlockBuilder, GuideRoom};
 use super::filter::{Filter, FilterPolicy};
@@ -108,7 +108,7 @@ impl TableBuilder {
     ///
     /// # Errors
     /// `InvalidArgument` if the settings contradict each other.
-    pub fn new(file: Arc<dyn File>, settings: TableBuilderSettings) -> Result<Self> {
+    pub fn new(file: Arc<dyn WritableFile>, settings: TableBuilderSettings) -> Result<Self> {
         let path = file.path().to_path_buf();
         begin::check(&settings)?;
         let options = &settings.compression_options;

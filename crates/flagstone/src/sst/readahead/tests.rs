@@ -1,14 +1,14 @@
 use std::path::Path;
 
 use super::*;
-use crate::env::{Env, OpenMode};
+use crate::env::{Env, IoMode, RandomAccessFile, WritableFile};
 use crate::sst::tests::support::Counted;
 
 const SIZE: usize = 1 << 20;
 
-fn written(env: &Env) -> (Arc<dyn File>, Vec<u8>) {
+fn written(env: &Env) -> (Arc<dyn WritableFile>, Vec<u8>) {
     env.fs.create_directory(Path::new("/d")).unwrap();
-    let file = env.fs.open(Path::new("/d/f"), OpenMode::Create).unwrap();
+    let file = env.fs.create_writable(Path::new("/d/f"), IoMode::Buffered).unwrap();
     let content: Vec<u8> = (0..SIZE as u32).map(|n| (n * 7 / 3) as u8).collect();
     file.write_at(0, &content).unwrap();
     (file, content)
@@ -112,7 +112,11 @@ fn large_blocks_are_read_one_by_one_unless_that_is_to_be() {
 }
 
 /// The windows that reads of 1000 bytes from `start` on open, as far as they differ.
-fn windows(readahead: &mut Readahead, file: &dyn File, start: usize) -> (usize, Vec<usize>) {
+fn windows(
+    readahead: &mut Readahead,
+    file: &dyn RandomAccessFile,
+    start: usize,
+) -> (usize, Vec<usize>) {
     let (mut alone, mut windows) = (0, Vec::new());
     for offset in (start..SIZE - 1000).step_by(1000) {
         let is_ahead = readahead.bytes(file, SIZE as u64, offset as u64, 1000).unwrap().is_some();

@@ -28,7 +28,7 @@ use crate::base::{
     Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber,
 };
 use crate::cache::Priority;
-use crate::env::{File, read_until_end};
+use crate::env::{RandomAccessFile, read_until_end};
 
 use super::block::{BlockIter, GuideRoom};
 use super::fetch::BlockSource;
@@ -108,7 +108,11 @@ impl TableRemains {
     /// # Errors
     /// `IoError` if the file is gone or cannot be opened, and what [`SalvageSettings::comparator`]
     /// returns.
-    pub fn survey(file: Arc<dyn File>, size: u64, settings: &SalvageSettings<'_>) -> Result<Self> {
+    pub fn survey(
+        file: Arc<dyn RandomAccessFile>,
+        size: u64,
+        settings: &SalvageSettings<'_>,
+    ) -> Result<Self> {
         let path = file.path().to_path_buf();
         Survey::begin(file, size, settings)?.run().map_err(|error| error.at(path))
     }
@@ -159,7 +163,11 @@ impl TableRemains {
 
 impl<'a> Survey<'a> {
     /// Step 1.
-    fn begin(file: Arc<dyn File>, size: u64, settings: &'a SalvageSettings<'a>) -> Result<Self> {
+    fn begin(
+        file: Arc<dyn RandomAccessFile>,
+        size: u64,
+        settings: &'a SalvageSettings<'a>,
+    ) -> Result<Self> {
         let path = file.path().to_path_buf();
         let tail = read_tail(&*file, size);
         let (checksums, footer, lost) = match tail {

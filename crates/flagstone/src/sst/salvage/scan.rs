@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::base::Result;
 use crate::base::checksum::{ChecksumType, block_checksum, context_modifier};
 use crate::base::coding::fixed32_at;
-use crate::env::{File, read_around_failures};
+use crate::env::{RandomAccessFile, read_around_failures};
 
 use super::super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, Footer, TRAILER_SIZE};
 use super::ends::{Effort, possible_sizes};
@@ -152,7 +152,7 @@ fn context_of(kind: ChecksumType, bytes: &[u8], offset: u64, size: usize) -> Opt
 /// # Errors
 /// `IoError`.
 pub(super) fn find_blocks(
-    file: &dyn File,
+    file: &dyn RandomAccessFile,
     file_size: u64,
     range: Range<u64>,
     checksums: &mut Checksums,
@@ -198,7 +198,7 @@ fn zeros_to_skip(bytes: &[u8]) -> usize {
 
 /// A stretch of the file.
 struct Window<'a> {
-    file: &'a dyn File,
+    file: &'a dyn RandomAccessFile,
     file_size: u64,
     start: u64,
     bytes: Vec<u8>,

@@ -11,16 +11,16 @@ use crate::base::ValueType;
 use crate::base::compression::{CompressionOptions, CompressionType};
 use crate::env::failing_pages::test_support::BadSector;
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{FileSystem, OpenMode};
+use crate::env::{FileSystem, IoMode, WritableFile};
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{IndexShortening, SuperBlock, TableBuilder, TableBuilderSettings};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-fn file_of(bytes: &[u8]) -> Arc<dyn File> {
+fn file_of(bytes: &[u8]) -> Arc<dyn WritableFile> {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/db")).unwrap();
-    let file = fs.open(Path::new("/db/000009.sst"), OpenMode::Create).unwrap();
+    let file = fs.create_writable(Path::new("/db/000009.sst"), IoMode::Buffered).unwrap();
     file.write_at(0, bytes).unwrap();
     file
 }
@@ -499,7 +499,7 @@ fn a_sector_that_cannot_be_read_costs_what_lay_there() {
     let size = bytes.len() as u64;
     let all: BTreeSet<_> = entries(&survey(&bytes)).into_iter().collect();
     for bad in [size - 10..size, size - 5000..size - 4500, 20_000..20_512] {
-        let file = Arc::new(BadSector(file_of(&bytes), bad.clone()));
+        let file = Arc::new(BadSector(file_of(&bytes).into(), bad.clone()));
         let comparator = |_: Option<&_>| Ok(Comparator::Bytewise);
         let settings = SalvageSettings { comparator: &comparator, largest_sequence: None };
         let remains =

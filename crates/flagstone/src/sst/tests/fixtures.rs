@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{Comparator, InternalIterator, InternalKeyBuf};
-use crate::env::{Env, OpenMode};
+use crate::env::{Env, IoMode};
 use crate::sst::{
     IterSettings, ReadSettings, Table, TableIterator, TableReadSettings, read_table_properties,
 };
@@ -26,7 +26,7 @@ fn tables_in(env: &Env, directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 pub(super) fn open(path: &Path, settings: TableReadSettings) -> Arc<Table> {
-    let file = Env::os().fs.open(path, OpenMode::Read).unwrap();
+    let file = Env::os().fs.open_random_access(path, IoMode::Buffered).unwrap();
     let size = file.size().unwrap();
     let properties = read_table_properties(file.clone(), size).unwrap();
     let comparator = Comparator::from_name(&properties.comparator).unwrap();

@@ -3,7 +3,7 @@
 use super::support::{build, entry, file};
 use crate::base::checksum::ChecksumType;
 use crate::base::{FileNumber, InternalKeyBuf, UniqueId, ValueType};
-use crate::env::OpenMode;
+use crate::env::IoMode;
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{IterSettings, Table, TableBuilderSettings, TableReadSettings};
 
@@ -85,8 +85,9 @@ fn an_ingested_table_takes_its_sequence_number_from_the_manifest() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rocksdb-7.8/ingest");
     let fs = crate::env::Env::os().fs;
     for name in ["000025.sst", "000027.sst"] {
-        let file =
-            fs.open(std::path::Path::new(&format!("{path}/{name}")), OpenMode::Read).unwrap();
+        let file = fs
+            .open_random_access(std::path::Path::new(&format!("{path}/{name}")), IoMode::Buffered)
+            .unwrap();
         let open = |largest_sequence| {
             let settings = TableReadSettings { largest_sequence, ..TableReadSettings::default() };
             Table::open(file.clone(), file.size().unwrap(), settings).unwrap()

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::forms::all_settings;
 use super::support::{build, entries};
-use crate::env::{Env, OpenMode};
+use crate::env::{Env, IoMode};
 
 #[test]
 fn sst_dump_verifies_tables_of_every_form() {
@@ -41,7 +41,7 @@ fn sst_dump_verifies_tables_of_every_form() {
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    let file = Env::os().fs.open(path, OpenMode::Create).unwrap();
+    let file = Env::os().fs.create_writable(path, IoMode::Buffered).unwrap();
     file.write_at(0, bytes).unwrap();
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::coding::put_varint32;
 use crate::base::{Comparator, InternalKey, InternalKeyBuf, PACKED_SIZE, Result, ValueType};
-use crate::env::{Env, File, FileAround, OpenMode};
+use crate::env::{AnyFile, Env, FileAround, IoMode, WritableFile};
 use crate::sst::{
     LookupKey, ReadSettings, Table, TableBuilder, TableBuilderSettings, TableReadSettings,
     TableSummary, Visit,
@@ -14,7 +14,7 @@ use crate::sst::{
 
 /// A table in memory.
 pub struct Built {
-    pub file: Arc<dyn File>,
+    pub file: Arc<dyn WritableFile>,
     pub summary: TableSummary,
     pub comparator: Comparator,
 }
@@ -53,18 +53,18 @@ impl Table {
 }
 
 /// An empty file in memory.
-pub fn file() -> Arc<dyn File> {
+pub fn file() -> Arc<dyn WritableFile> {
     let env = Env::memory();
     env.fs.create_directory(Path::new("/t")).unwrap();
-    env.fs.open(Path::new("/t/000007.sst"), OpenMode::Create).unwrap()
+    env.fs.create_writable(Path::new("/t/000007.sst"), IoMode::Buffered).unwrap()
 }
 
 /// A file that counts how often it is read.
-pub struct Counted(Arc<dyn File>, AtomicUsize);
+pub struct Counted(AnyFile, AtomicUsize);
 
 impl Counted {
-    pub fn new(file: Arc<dyn File>) -> Self {
-        Self(file, AtomicUsize::new(0))
+    pub fn new(file: Arc<dyn WritableFile>) -> Self {
+        Self(file.into(), AtomicUsize::new(0))
     }
 
     pub fn reads(&self) -> usize {
@@ -73,8 +73,8 @@ impl Counted {
 }
 
 impl FileAround for Counted {
-    fn inner(&self) -> &dyn File {
-        &*self.0
+    fn inner(&self) -> &AnyFile {
+        &self.0
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, IoMode};
 use testkit::laboratory::PATCH;
 use testkit::mutants::{By, Caught, FINDING, Patch, patches, search};
 
@@ -181,13 +181,13 @@ fn remove_others(folder: &Path, copy: &Path, root: &Path, names: &BTreeSet<&Path
 
 /// The bytes of a file, if it is there.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let file = Env::os().fs.open(path, OpenMode::Read).ok()?;
+    let file = Env::os().fs.open_random_access(path, IoMode::Buffered).ok()?;
     let (mut bytes, size) = (Vec::new(), file.size().expect("its size"));
     file.read_onto(0, size as usize, &mut bytes).expect("its bytes");
     Some(bytes)
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    let file = Env::os().fs.open(path, OpenMode::Create).expect("a new file");
+    let file = Env::os().fs.create_writable(path, IoMode::Buffered).expect("a new file");
     file.write_at(0, bytes).expect("its bytes");
 }

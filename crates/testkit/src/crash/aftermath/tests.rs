@@ -1,4 +1,4 @@
-use flagstone::env::{OpenMode, read_file};
+use flagstone::env::{IoMode, read_file};
 
 use super::super::choices::aftermaths;
 use super::super::disk::Grain;
@@ -14,11 +14,12 @@ fn a_crash_tears_no_block_that_was_given_back() {
     fs.create_directory(Path::new("/d")).unwrap();
     fs.sync_directory(Path::new("/")).unwrap();
     let path = Path::new("/d/f");
-    let file = fs.open(path, OpenMode::Create).unwrap();
+    let file = fs.create_writable(path, IoMode::Buffered).unwrap();
     fs.sync_directory(Path::new("/d")).unwrap();
     file.write_at(0, &[1; 8 * BLOCK]).unwrap();
     file.sync().unwrap();
     // Five bytes of the second block are written over, and three blocks are given back.
+    let file = fs.open_reclaimable(path).unwrap();
     file.punch_hole(2 * BLOCK as u64 - 5..5 * BLOCK as u64).unwrap();
     let (mut disk, changes) = fs.recorded();
     changes.iter().for_each(|change| disk.apply(change));

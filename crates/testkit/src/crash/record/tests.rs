@@ -1,16 +1,16 @@
 use super::*;
-use flagstone::env::read_file;
+use flagstone::env::{IoMode, read_file};
 
 #[test]
 fn a_dead_process_changes_nothing_and_the_next_one_goes_on() {
     let fs = CrashFs::new();
     let (directory, path) = (Path::new("/d"), Path::new("/d/f"));
     fs.create_directory(directory).unwrap();
-    let file = fs.open(path, OpenMode::Create).unwrap();
+    let file = fs.create_writable(path, IoMode::Buffered).unwrap();
     file.write_at(0, b"one").unwrap();
     let next = fs.kill();
     assert!(file.write_at(3, b"two").is_err() && fs.remove(path).is_err());
-    let file = next.open(path, OpenMode::Update).unwrap();
+    let file = next.reopen_writable(path).unwrap();
     file.write_at(3, b"new").unwrap();
     assert_eq!(read_file(&next, path, 10).unwrap(), b"onenew");
     assert_eq!(next.changes(), 4);
@@ -24,7 +24,7 @@ fn what_a_failed_sync_has_lost_is_on_the_disk_once_it_is_written_again() {
     let (directory, path) = (Path::new("/d"), Path::new("/d/f"));
     fs.create_directory(directory).unwrap();
     fs.sync_directory(Path::new("/")).unwrap();
-    let file = fs.open(path, OpenMode::Create).unwrap();
+    let file = fs.create_writable(path, IoMode::Buffered).unwrap();
     fs.sync_directory(directory).unwrap();
     file.write_at(0, b"one").unwrap();
     fs.lose_unsynced(path);
@@ -42,7 +42,7 @@ fn only_what_was_synced_is_sure_to_survive() {
     let (directory, path, new) = (Path::new("/d"), Path::new("/d/f"), Path::new("/d/g"));
     fs.create_directory(directory).unwrap();
     fs.sync_directory(Path::new("/")).unwrap();
-    let file = fs.open(path, OpenMode::Create).unwrap();
+    let file = fs.create_writable(path, IoMode::Buffered).unwrap();
     file.write_at(0, b"one").unwrap();
     file.sync().unwrap();
     let nameless = fs.changes();
@@ -75,7 +75,7 @@ fn a_sync_after_a_failed_one_brings_nothing_back() {
     let (directory, path) = (Path::new("/d"), Path::new("/d/f"));
     fs.create_directory(directory).unwrap();
     fs.sync_directory(Path::new("/")).unwrap();
-    let file = fs.open(path, OpenMode::Create).unwrap();
+    let file = fs.create_writable(path, IoMode::Buffered).unwrap();
     fs.sync_directory(directory).unwrap();
     file.write_at(0, b"one").unwrap();
     fs.lose_unsynced(path);
@@ -95,7 +95,7 @@ fn a_file_whose_name_was_lost_can_still_be_renamed() {
     fs.sync_directory(Path::new("/")).unwrap();
     fs.sync_directory(Path::new("/d")).unwrap();
     let (path, new) = (Path::new("/d/f"), Path::new("/d/e/g"));
-    let file = fs.open(path, OpenMode::Create).unwrap();
+    let file = fs.create_writable(path, IoMode::Buffered).unwrap();
     fs.lose_names(Path::new("/d"));
     file.write_at(0, b"one").unwrap();
     file.sync().unwrap();
@@ -110,7 +110,7 @@ fn what_lies_in_a_lost_directory_is_lost() {
     let fs = CrashFs::new();
     fs.create_directory(Path::new("/a/b")).unwrap();
     let path = Path::new("/a/b/f");
-    fs.open(path, OpenMode::Create).unwrap().sync().unwrap();
+    fs.create_writable(path, IoMode::Buffered).unwrap().sync().unwrap();
     fs.sync_directory(Path::new("/a/b")).unwrap();
     fs.sync_directory(Path::new("/a")).unwrap();
     let end = fs.changes();
@@ -123,7 +123,7 @@ fn pages_of_one_write_may_be_lost_one_by_one() {
     let fs = CrashFs::new();
     fs.create_directory(Path::new("/d")).unwrap();
     let path = Path::new("/d/f");
-    let file = fs.open(path, OpenMode::Create).unwrap();
+    let file = fs.create_writable(path, IoMode::Buffered).unwrap();
     fs.sync_directory(Path::new("/d")).unwrap();
     fs.sync_directory(Path::new("/")).unwrap();
     file.write_at(0, &[1; 8192]).unwrap();

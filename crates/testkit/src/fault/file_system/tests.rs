@@ -1,14 +1,14 @@
 use super::*;
 use crate::Survival;
 use flagstone::base::SubCode;
-use flagstone::env::read_file;
+use flagstone::env::{IoMode, WritableFile, read_file};
 
-fn disk_with_a_file() -> (CrashFs, FaultFs, Arc<dyn File>, &'static Path) {
+fn disk_with_a_file() -> (CrashFs, FaultFs, Arc<dyn WritableFile>, &'static Path) {
     let disk = CrashFs::new();
     let fs = FaultFs::above(&disk);
     let (directory, path) = (Path::new("/d"), Path::new("/d/f"));
     fs.create_directory(directory).unwrap();
-    let file = fs.open(path, OpenMode::Create).unwrap();
+    let file = fs.create_writable(path, IoMode::Buffered).unwrap();
     fs.sync_directory(directory).unwrap();
     (disk, fs, file, path)
 }

@@ -7,7 +7,7 @@ use crate::base::{Error, Result};
 use crate::db::facts::gather::Facts;
 use crate::db::handle::Db;
 use crate::env::os::OsFileSystem;
-use crate::env::{Env, File, FileSystem, FileSystemAround, OpenMode};
+use crate::env::{AnyFile, Env, FileSystem, FileSystemAround, IoMode, OpenMode};
 use crate::options::Options;
 
 /// Once it is mute it tells neither what is free nor what a directory holds.
@@ -46,11 +46,11 @@ impl FileSystemAround for Forbidden {
         &OsFileSystem
     }
 
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         if path.extension().is_some_and(|kind| kind == "sst") {
             Err(Error::io("open", path, ErrorKind::PermissionDenied.into()))
         } else {
-            OsFileSystem.open(path, mode)
+            mode.open(&OsFileSystem, path)
         }
     }
 }
@@ -84,7 +84,13 @@ fn files_of_a_running_database_are_not_left_over() {
     options.create_if_missing = true;
     let db = Db::open(directory.path(), &options).unwrap();
     let stray = directory.path().join("999999.sst");
-    options.env.fs.open(&stray, OpenMode::Create).unwrap().write_at(0, b"being written").unwrap();
+    options
+        .env
+        .fs
+        .create_writable(&stray, IoMode::Buffered)
+        .unwrap()
+        .write_at(0, b"being written")
+        .unwrap();
     assert_eq!(db.facts().unwrap().database.strays, 0);
     db.close().unwrap();
     drop(db);

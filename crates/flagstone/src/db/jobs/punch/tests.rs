@@ -3,7 +3,6 @@ use std::path::Path;
 use super::*;
 use crate::db::handle::Db;
 use crate::env::Env;
-use crate::env::OpenMode;
 use crate::manifest::BlobFile;
 use crate::options::Options;
 
@@ -36,7 +35,7 @@ fn what_is_not_there_is_not_mapped() {
     let (db, survey) = with_survey();
     let (inner, blob) = (db.inner(), blob_of(&survey));
     assert!(!inner.jobs.survey(&survey).unwrap().is_fulfilled());
-    inner.context.env.fs.open(&blob.path(), OpenMode::Update).unwrap().truncate(500).unwrap();
+    inner.context.env.fs.reopen_writable(&blob.path()).unwrap().truncate(500).unwrap();
     assert!(inner.jobs.survey(&survey).unwrap().is_fulfilled());
     assert!(blob.holes.are_refused());
 }
@@ -48,7 +47,7 @@ fn no_tables_are_read_for_a_file_that_a_checkpoint_shares() {
     let (db, survey) = with_survey();
     let (inner, path) = (db.inner(), blob_of(&survey).path());
     let (_, table) = survey.current.version.files().next().unwrap();
-    inner.context.env.fs.open(&table.path(), OpenMode::Update).unwrap().truncate(0).unwrap();
+    inner.context.env.fs.reopen_writable(&table.path()).unwrap().truncate(0).unwrap();
     assert!(inner.jobs.survey(&survey).is_err(), "it is read, and gone");
     inner.context.env.fs.link(&path, Path::new("/db/copy")).unwrap();
     assert!(inner.jobs.survey(&survey).unwrap().is_fulfilled());

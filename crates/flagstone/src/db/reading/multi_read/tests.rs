@@ -2,7 +2,7 @@ use crate::base::file_name;
 use crate::db::handle::Db;
 use crate::db::reading::multi_read::BATCH;
 use crate::db::statistics::Ticker;
-use crate::env::{Env, OpenMode};
+use crate::env::Env;
 use crate::options::{CompactRangeOptions, Options, ReadOptions};
 
 fn key(number: usize) -> String {
@@ -82,7 +82,7 @@ fn a_damaged_block_fails_its_own_keys_only() {
     db.close().unwrap();
     drop(db);
 
-    let file = Env::os().fs.open(&path, OpenMode::Update).unwrap();
+    let file = Env::os().fs.reopen_writable(&path).unwrap();
     file.write_at(10, b"damage").unwrap();
     let db = Db::open(directory.path(), &options).unwrap();
     let keys: Vec<String> = (0..count).rev().map(key).collect();

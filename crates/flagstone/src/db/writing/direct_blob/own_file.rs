@@ -11,7 +11,7 @@ use crate::db::family::direct_blobs::DirectFile;
 use crate::db::statistics::Ticker;
 use crate::db::writing::direct_blob::separate::BlobsOfBatch;
 use crate::db::writing::pipeline::Pipeline;
-use crate::env::OpenMode;
+use crate::env::IoMode;
 use crate::manifest::BlobFileClaim;
 use crate::options::WriteOptions;
 
@@ -43,7 +43,10 @@ impl Pipeline {
             let mut commit = self.commit.lock();
             commit.wal()?;
             self.background.range_synced(
-                self.context.env.fs.open(&family.paths.blob(number), OpenMode::Create)?,
+                self.context
+                    .env
+                    .fs
+                    .create_writable(&family.paths.blob(number), IoMode::Buffered)?,
             )
         };
         name.sync()?;

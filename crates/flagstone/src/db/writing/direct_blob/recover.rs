@@ -12,7 +12,6 @@ use crate::db::family::Family;
 use crate::db::family::direct_blobs::DirectFile;
 use crate::db::family::generation::Generation;
 use crate::db::writing::pipeline::Pipeline;
-use crate::env::OpenMode;
 
 impl Pipeline {
     /// Whether the blob is there, and whole.
@@ -104,7 +103,7 @@ impl Pipeline {
         Sometimes::WholeBlobRecovered.reached();
         let number = index.file;
         let paths = &family.paths;
-        let file = self.context.env.fs.open(&paths.blob(number), OpenMode::Update)?;
+        let file = self.context.env.fs.reopen_writable(&paths.blob(number))?;
         // Its maker may have died before that.
         self.context.names.before_making(paths.of_blobs()).sync()?;
         let total_bytes = index.record_bytes(key.len());

@@ -15,7 +15,7 @@ use crate::db::family::generation::Generation;
 use crate::db::statistics::Ticker;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::write::{Commit, check_operation};
-use crate::env::OpenMode;
+use crate::env::IoMode;
 use crate::options::{PrepopulateBlobCache, WriteOptions};
 
 /// What is to be written: a batch, or one value that was never copied into one.
@@ -309,8 +309,9 @@ impl Pipeline {
         };
         let name = self.context.names.before_making(family.paths.of_blobs());
         let create = || {
-            let file =
-                self.background.range_synced(self.context.env.fs.open(&path, OpenMode::Create)?);
+            let file = self
+                .background
+                .range_synced(self.context.env.fs.create_writable(&path, IoMode::Buffered)?);
             name.sync()?;
             BlobAppender::new(file, number, settings)
         };

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::base::{InternalIterator, InternalKeyBuf, ValueType};
-use crate::env::{FileSystem, OpenMode, memory::MemoryFileSystem};
+use crate::env::{FileSystem, IoMode, memory::MemoryFileSystem};
 use crate::sst::{IterSettings, Table, TableBuilder, TableReadSettings};
 
 const KINDS: [CompressionType; 6] = [
@@ -50,7 +50,7 @@ fn blocks_that_the_codec_cannot_compress_are_stored_as_they_are() {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/d")).unwrap();
     for kind in KINDS {
-        let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
+        let file = fs.create_writable(Path::new("/d/000007.sst"), IoMode::Buffered).unwrap();
         let settings = TableBuilderSettings {
             compression: kind,
             block_size: 1,
@@ -82,7 +82,7 @@ fn a_table_with_a_garbled_block_is_not_finished() {
     for verify_compression in [true, false] {
         let fs = MemoryFileSystem::new();
         fs.create_directory(Path::new("/d")).unwrap();
-        let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
+        let file = fs.create_writable(Path::new("/d/000007.sst"), IoMode::Buffered).unwrap();
         let settings = TableBuilderSettings {
             compression: CompressionType::Lz4,
             verify_compression,

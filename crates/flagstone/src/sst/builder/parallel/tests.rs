@@ -3,7 +3,7 @@ use std::path::Path;
 use super::*;
 use crate::base::{InternalKeyBuf, ValueType};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{Env, FileSystem, OpenMode, read_file};
+use crate::env::{Env, FileSystem, IoMode, read_file};
 use crate::sst::{TableBuilder, TableBuilderSettings, TableSummary};
 
 /// Nobody can have a thread.
@@ -39,7 +39,7 @@ fn table(
 ) -> Result<(Vec<u8>, TableSummary)> {
     let (fs, path) = (MemoryFileSystem::new(), Path::new("/d/000007.sst"));
     fs.create_directory(Path::new("/d"))?;
-    let file = fs.open(path, OpenMode::Create)?;
+    let file = fs.create_writable(path, IoMode::Buffered)?;
     let mut builder = TableBuilder::new(file, settings)?.compressing_in_parallel(spawner)?;
     for (key, value) in entries {
         builder.add(key.as_key(), &value)?;
@@ -84,7 +84,7 @@ fn a_small_table_has_no_thread_and_a_large_one_says_that_it_can_have_none() {
 fn blocks_that_wait_are_part_of_the_size() {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/d")).unwrap();
-    let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
+    let file = fs.create_writable(Path::new("/d/000007.sst"), IoMode::Buffered).unwrap();
     let builder = TableBuilder::new(file, settings(CompressionType::Lz4)).unwrap();
     let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
     let (mut raw, most) = (0, (BATCHES_MAX + 2) * BATCH_SIZE + 100_000);
@@ -103,7 +103,7 @@ fn blocks_that_wait_are_part_of_the_size() {
 fn a_table_that_is_given_up_leaves_no_thread_behind() {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/d")).unwrap();
-    let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
+    let file = fs.create_writable(Path::new("/d/000007.sst"), IoMode::Buffered).unwrap();
     let builder = TableBuilder::new(file, settings(CompressionType::Lz4)).unwrap();
     let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
     for (key, value) in entries(700, 2000) {
@@ -120,7 +120,7 @@ fn a_garbled_block_is_found_whoever_has_compressed_it() {
     for count in [1, 3, 400] {
         let fs = MemoryFileSystem::new();
         fs.create_directory(Path::new("/d")).unwrap();
-        let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
+        let file = fs.create_writable(Path::new("/d/000007.sst"), IoMode::Buffered).unwrap();
         let verifying =
             TableBuilderSettings { verify_compression: true, ..settings(CompressionType::Lz4) };
         let builder = TableBuilder::new(file, verifying).unwrap();

@@ -4,13 +4,13 @@ use super::*;
 use crate::base::compression::CompressionType;
 use crate::base::{ColumnFamilyId, DataPaths};
 use crate::blob::BlobFileSummary;
-use crate::env::{Env, OpenMode};
+use crate::env::{Env, IoMode};
 use crate::manifest::{BlobFileClaim, ObsoleteFiles};
 
 fn blob_file() -> Arc<DirectFile> {
     let fs = Env::memory().fs;
     fs.create_directory(Path::new("/db")).unwrap();
-    let file = fs.open(Path::new("/db/000007.blob"), OpenMode::Create).unwrap();
+    let file = fs.create_writable(Path::new("/db/000007.blob"), IoMode::Buffered).unwrap();
     let summary = BlobFileSummary { number: FileNumber(7), count: 1, total_bytes: 100 };
     let claim = BlobFileClaim::new(
         summary.number,
