@@ -47,7 +47,7 @@ fn every_byte_has_a_holder() {
     assert!(usage.open_cursors == 1 && usage.cursors > 0, "{usage}");
     let oldest = usage.oldest_snapshot.unwrap();
     assert_eq!((oldest.sequence, oldest.taken_at.line()), (snapshot.sequence(), line));
-    assert!(usage.to_string().contains("memory.rs"), "{usage}");
+    assert!(usage.to_string().contains(file!()), "{usage}");
     drop((iter, snapshot));
     // The flush lets go of what it has written only after it has said that it has.
     db.inner().wait_until_idle().unwrap();
