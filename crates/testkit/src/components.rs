@@ -11,7 +11,7 @@ use flagstone::options::{
     FilterDecision, FilteredKind, TableFileCreationReason,
 };
 
-use crate::fakes::{broken_decision, broken_operator, broken_order};
+use crate::fakes::{broken_decision, broken_order};
 use crate::model::{ONCE, Order, SINGLE};
 
 /// Sets an option of a family; besides the engine's own, `comparator`, `compaction_filter` and its
@@ -43,10 +43,6 @@ pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result
         }
         ("compaction_filter_factory", Thinning::NAME) => {
             options.compaction_filter_factory = Some(Arc::new(Thinning));
-        }
-        ("merge_operator", _) => {
-            options.set(name, value)?;
-            options.merge_operator = options.merge_operator.take().map(broken_operator);
         }
         _ => return options.set(name, value),
     }

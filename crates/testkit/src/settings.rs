@@ -10,6 +10,7 @@ use flagstone::options::{ColumnFamilyOptions, Options};
 
 use crate::choices::{CHOICES, Change, Choice, FIFO, Scope};
 use crate::components;
+use crate::fakes::broken_operator;
 
 /// Options that may have values of our own.
 const OURS: [&str; 3] = ["comparator", "compaction_filter", "compaction_filter_factory"];
@@ -38,6 +39,7 @@ pub fn tiny(env: &Env) -> Options {
             ("memory_budget", "0"),
         ],
     );
+    options.cf.merge_operator = options.cf.merge_operator.take().map(broken_operator);
     options
 }
 
