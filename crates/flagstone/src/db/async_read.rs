@@ -95,7 +95,7 @@ impl Db {
                         let found = inner.reader.get_again(&options, &family, &key);
                         found.inspect_err(|error| inner.tree.note_damage(&family, error))
                     };
-                    inner.read_elsewhere(read).await
+                    read_elsewhere(inner, read).await
                 }
                 answer => answer.inspect_err(|error| inner.tree.note_damage(&family, error)),
             }
@@ -129,7 +129,7 @@ impl Db {
                 failed.for_each(|error| inner.tree.note_damage(&family, error));
                 Ok(found)
             };
-            match inner.read_elsewhere(read).await {
+            match read_elsewhere(inner, read).await {
                 Ok(values) => values,
                 Err(error) => vec![Err(error); count],
             }
@@ -164,23 +164,20 @@ fn in_memory(options: &ReadOptions) -> ReadOptions {
     ReadOptions { cache_only: true, ..options.clone() }
 }
 
-impl DbInner {
-    /// Has a reader do what may wait for a disk.
-    async fn read_elsewhere<T: Send + 'static>(
-        self: Arc<Self>,
-        work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        if !self.tree.has_workers() {
-            return work(&self);
-        }
-        let inner = self.clone();
-        let ticket =
-            self.background.readers().run(&*self.context.env.spawner, move || work(&inner));
-        // What waits keeps no database open that its owner lets go of meanwhile; the work does,
-        // until it is done.
-        drop(self);
-        ticket?.await
+/// Has a reader do what may wait for a disk.
+async fn read_elsewhere<T: Send + 'static>(
+    db: Arc<DbInner>,
+    work: impl FnOnce(&DbInner) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    if !db.tree.has_workers() {
+        return work(&db);
     }
+    let inner = db.clone();
+    let ticket = db.background.readers().run(&*db.context.env.spawner, move || work(&inner));
+    // What waits keeps no database open that its owner lets go of meanwhile; the work does,
+    // until it is done.
+    drop(db);
+    ticket?.await
 }
 
 /// What an [`AsyncIter`] reads.
@@ -287,7 +284,7 @@ impl AsyncIter {
                 None => Ok((batch, iter)),
             }
         };
-        let (batch, iter) = self.source.inner.clone().read_elsewhere(read).await?;
+        let (batch, iter) = read_elsewhere(self.source.inner.clone(), read).await?;
         let goes_on = !batch.is_last && batch.failure.is_none();
         let entries = self.advance(batch);
         // It has begun to read ahead, and what follows a miss is as a rule not in memory either.

@@ -165,23 +165,21 @@ impl Budget {
     }
 }
 
-impl DbInner {
-    /// With `memory_budget=auto`: has a part of what the process may have, until it is closed.
-    pub(super) fn join_memory_share(self: &Arc<Self>) {
-        let inner = Arc::downgrade(self);
-        let share = self.context.settings.load().memory_budget.join(move || {
-            if let Some(inner) = inner.upgrade() {
-                inner.update_limits();
-                inner.tables.account().tell_again();
-            }
-        });
-        let has_part = share.is_some();
-        *self.lifecycle.memory_share.lock() = share;
-        if has_part {
-            // Its limits and caches were made without counting itself.
-            self.update_limits();
-            self.tables.account().tell_again();
+/// With `memory_budget=auto`: has a part of what the process may have, until it is closed.
+pub(super) fn join_memory_share(db: &Arc<DbInner>) {
+    let inner = Arc::downgrade(db);
+    let share = db.context.settings.load().memory_budget.join(move || {
+        if let Some(inner) = inner.upgrade() {
+            inner.update_limits();
+            inner.tables.account().tell_again();
         }
+    });
+    let has_part = share.is_some();
+    *db.lifecycle.memory_share.lock() = share;
+    if has_part {
+        // Its limits and caches were made without counting itself.
+        db.update_limits();
+        db.tables.account().tell_again();
     }
 }
 

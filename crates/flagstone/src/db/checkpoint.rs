@@ -29,7 +29,7 @@ impl Db {
     /// `ShutdownInProgress`; `IoError`. What was made so far is then removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let (inner, target) = (self.inner(), target.as_ref());
-        inner.check_absent(target)?;
+        check_absent(inner, target)?;
         if !inner.context.read_only {
             inner.context.check_writable()?;
             self.flush_all()?;
@@ -40,7 +40,7 @@ impl Db {
             // One at a time: of two with the same target, the second must find the directory, and
             // not remove the first's files.
             let _one_at_a_time = inner.lifecycle.checkpoint_begins.lock();
-            inner.check_absent(target)?;
+            check_absent(inner, target)?;
             inner.context.names.create_directory(target).inspect_err(|_| {
                 // It may have been made all the same.
                 let _ = inner.context.env.fs.remove_directory(target);
@@ -48,11 +48,11 @@ impl Db {
         }
         let pause = usize::from(!Mutant::DeleteUnderCheckpoint.is_on());
         inner.tree.pause_deletions(pause);
-        let made = inner.copy_to(target);
-        inner.end_pause(pause);
+        let made = copy_to(inner, target);
+        end_pause(inner, pause);
         inner.jobs.purge_obsolete_files();
         if made.is_err() {
-            inner.remove_partial(target);
+            remove_partial(inner, target);
         }
         made
     }
@@ -93,131 +93,125 @@ struct Copied {
     may_shrink: bool,
 }
 
-impl DbInner {
-    fn check_absent(&self, target: &Path) -> Result<()> {
-        match self.context.env.fs.metadata(target) {
-            Ok(_) => {
-                Err(Error::invalid_argument("the checkpoint's directory exists already").at(target))
+fn check_absent(db: &DbInner, target: &Path) -> Result<()> {
+    match db.context.env.fs.metadata(target) {
+        Ok(_) => {
+            Err(Error::invalid_argument("the checkpoint's directory exists already").at(target))
+        }
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Files may be deleted again, unless another checkpoint is made. WALs that flushes would have
+/// removed meanwhile go now.
+fn end_pause(db: &DbInner, pause: usize) {
+    let mut commit = db.pipeline.commit.lock();
+    // Nobody is to be asked in a database that is closed by now, or open for reading only.
+    let is_written = commit.log.writer.is_some();
+    if is_written {
+        commit.ask_again_for_wals();
+    }
+    db.tree.resume_deletions(pause, is_written);
+}
+
+/// Fills the new directory.
+fn copy_to(db: &DbInner, target: &Path) -> Result<()> {
+    let fs = &*db.context.env.fs;
+    let names = db.context.names.before_making(target);
+    let Contents { linked, copied, state, options } = contents(db)?;
+    for source in linked {
+        let target = within(target, &source);
+        if fs.link(&source, &target).is_err() {
+            Sometimes::CheckpointCopied.reached();
+            // It may have been linked all the same: the copy would be written over the
+            // original.
+            match fs.remove(&target) {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
             }
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) => Err(error),
+            let size = fs.metadata(&source)?.size;
+            copy(fs, &Copied { source, size, may_shrink: false }, &target)?;
         }
     }
+    for file in copied {
+        copy(fs, &file, &within(target, &file.source))?;
+    }
+    let manifest = state.write(fs, target)?;
+    write_checkpoint_options(db, target, &options)?;
+    names.sync()?;
+    let temporary = file_name::temporary(target, manifest);
+    let current = format!("MANIFEST-{manifest}\n");
+    db.context.names.replace_file(&temporary, &file_name::current(target), current.as_bytes())
+}
 
-    /// Files may be deleted again, unless another checkpoint is made. WALs that flushes would have
-    /// removed meanwhile go now.
-    fn end_pause(&self, pause: usize) {
-        let mut commit = self.pipeline.commit.lock();
-        // Nobody is to be asked in a database that is closed by now, or open for reading only.
-        let is_written = commit.log.writer.is_some();
-        if is_written {
-            commit.ask_again_for_wals();
-        }
-        self.tree.resume_deletions(pause, is_written);
+fn contents(db: &DbInner) -> Result<Contents> {
+    let mut commit = db.pipeline.commit.lock();
+    if commit.log.writer.is_some() {
+        db.pipeline.flush_log(&mut commit)?;
     }
+    let copy = db.tree.copied_state(|| db.options_file.options_text(true));
+    let linked = files_to_link(db, copy.live)?;
+    let whole = |source: PathBuf, may_shrink| -> Result<Copied> {
+        let size = db.context.env.fs.metadata(&source)?.size;
+        Ok(Copied { source, size, may_shrink })
+    };
+    let mut copied = Vec::new();
+    for name in db.context.env.fs.list(&db.context.path)? {
+        if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
+            copied.push(whole(db.context.path.join(name), false)?);
+        }
+    }
+    // Blob files of memtables still grow: the WALs name no more of them than what they have
+    // now. What lies behind that, zeros and places of writes that fail, may be gone when they
+    // are copied.
+    for blob in copy.growing {
+        copied.push(whole(blob, true)?);
+    }
+    if !copy.wals.is_empty() {
+        Sometimes::CheckpointWithOlderWals.reached();
+    }
+    let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written()));
+    for (number, size) in copy.wals.into_iter().chain(active) {
+        let source = file_name::wal(&db.context.wal_directory, number);
+        // Another process cuts a WAL that it has done with off behind its last record.
+        copied.push(Copied { source, size, may_shrink: db.context.read_only });
+    }
+    Ok(Contents { linked, copied, state: copy.state, options: copy.options })
+}
 
-    /// Fills the new directory.
-    fn copy_to(&self, target: &Path) -> Result<()> {
-        let fs = &*self.context.env.fs;
-        let names = self.context.names.before_making(target);
-        let Contents { linked, copied, state, options } = self.contents()?;
-        for source in linked {
-            let target = within(target, &source);
-            if fs.link(&source, &target).is_err() {
-                Sometimes::CheckpointCopied.reached();
-                // It may have been linked all the same: the copy would be written over the
-                // original.
-                match fs.remove(&target) {
-                    Err(error) if !error.is_not_found() => return Err(error),
-                    _ => {}
-                }
-                let size = fs.metadata(&source)?.size;
-                copy(fs, &Copied { source, size, may_shrink: false }, &target)?;
-            }
+/// The tables and blob files of the current versions, by the names that they have on the disk.
+fn files_to_link(db: &DbInner, mut missing: BTreeMap<FileNumber, PathBuf>) -> Result<Vec<PathBuf>> {
+    let mut linked = Vec::new();
+    for (path, kind) in db.tree.data_files()? {
+        if let FileKind::Table(number) | FileKind::Blob(number) = kind
+            && missing.remove(&number).is_some()
+        {
+            linked.push(path);
         }
-        for file in copied {
-            copy(fs, &file, &within(target, &file.source))?;
-        }
-        let manifest = state.write(fs, target)?;
-        self.write_checkpoint_options(target, &options)?;
-        names.sync()?;
-        let temporary = file_name::temporary(target, manifest);
-        let current = format!("MANIFEST-{manifest}\n");
-        self.context.names.replace_file(&temporary, &file_name::current(target), current.as_bytes())
     }
+    let Some((_, place)) = missing.pop_first() else { return Ok(linked) };
+    let message = "the MANIFEST lists this file, but it is missing; flagstone check says what else is missing";
+    Err(Error::corruption(message).at(place))
+}
 
-    fn contents(&self) -> Result<Contents> {
-        let mut commit = self.pipeline.commit.lock();
-        if commit.log.writer.is_some() {
-            self.pipeline.flush_log(&mut commit)?;
-        }
-        let copy = self.tree.copied_state(|| self.options_file.options_text(true));
-        let linked = self.files_to_link(copy.live)?;
-        let whole = |source: PathBuf, may_shrink| -> Result<Copied> {
-            let size = self.context.env.fs.metadata(&source)?.size;
-            Ok(Copied { source, size, may_shrink })
-        };
-        let mut copied = Vec::new();
-        for name in self.context.env.fs.list(&self.context.path)? {
-            if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
-                copied.push(whole(self.context.path.join(name), false)?);
-            }
-        }
-        // Blob files of memtables still grow: the WALs name no more of them than what they have
-        // now. What lies behind that, zeros and places of writes that fail, may be gone when they
-        // are copied.
-        for blob in copy.growing {
-            copied.push(whole(blob, true)?);
-        }
-        if !copy.wals.is_empty() {
-            Sometimes::CheckpointWithOlderWals.reached();
-        }
-        let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written()));
-        for (number, size) in copy.wals.into_iter().chain(active) {
-            let source = file_name::wal(&self.context.wal_directory, number);
-            // Another process cuts a WAL that it has done with off behind its last record.
-            copied.push(Copied { source, size, may_shrink: self.context.read_only });
-        }
-        Ok(Contents { linked, copied, state: copy.state, options: copy.options })
-    }
+/// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or
+/// `db_paths` in its OPTIONS file, whoever opens it as it says would replay, and then remove,
+/// the original's WALs, and its tables.
+fn write_checkpoint_options(db: &DbInner, target: &Path, text: &str) -> Result<()> {
+    let number = db.tree.file_numbers.next();
+    let temporary = file_name::temporary(target, number);
+    db.context.names.replace_file(&temporary, &file_name::options(target, number), text.as_bytes())
+}
 
-    /// The tables and blob files of the current versions, by the names that they have on the disk.
-    fn files_to_link(&self, mut missing: BTreeMap<FileNumber, PathBuf>) -> Result<Vec<PathBuf>> {
-        let mut linked = Vec::new();
-        for (path, kind) in self.tree.data_files()? {
-            if let FileKind::Table(number) | FileKind::Blob(number) = kind
-                && missing.remove(&number).is_some()
-            {
-                linked.push(path);
-            }
-        }
-        let Some((_, place)) = missing.pop_first() else { return Ok(linked) };
-        let message = "the MANIFEST lists this file, but it is missing; flagstone check says what else is missing";
-        Err(Error::corruption(message).at(place))
+/// Best effort: the error that led here is what the caller hears. CURRENT goes first: without
+/// it, what may stay is no database.
+fn remove_partial(db: &DbInner, target: &Path) {
+    let _ = db.context.env.fs.remove(&file_name::current(target));
+    for name in db.context.env.fs.list(target).unwrap_or_default() {
+        let _ = db.context.env.fs.remove(&target.join(name));
     }
-
-    /// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or
-    /// `db_paths` in its OPTIONS file, whoever opens it as it says would replay, and then remove,
-    /// the original's WALs, and its tables.
-    fn write_checkpoint_options(&self, target: &Path, text: &str) -> Result<()> {
-        let number = self.tree.file_numbers.next();
-        let temporary = file_name::temporary(target, number);
-        self.context.names.replace_file(
-            &temporary,
-            &file_name::options(target, number),
-            text.as_bytes(),
-        )
-    }
-
-    /// Best effort: the error that led here is what the caller hears. CURRENT goes first: without
-    /// it, what may stay is no database.
-    fn remove_partial(&self, target: &Path) {
-        let _ = self.context.env.fs.remove(&file_name::current(target));
-        for name in self.context.env.fs.list(target).unwrap_or_default() {
-            let _ = self.context.env.fs.remove(&target.join(name));
-        }
-        let _ = self.context.env.fs.remove_directory(target);
-    }
+    let _ = db.context.env.fs.remove_directory(target);
 }
 
 /// The name of the copy of `source` in the checkpoint.

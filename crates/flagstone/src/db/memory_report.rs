@@ -13,49 +13,47 @@ impl Db {
     /// Looks at every cached block and every open table, and takes the engine's locks: for a look
     /// now and then.
     pub fn memory_usage(&self) -> MemoryUsage {
-        self.inner().memory_usage()
+        memory_usage(self.inner())
     }
 }
 
-impl DbInner {
-    pub(super) fn memory_usage(&self) -> MemoryUsage {
-        let account = self.tables.account();
-        let held = |holder| account.held(holder) as u64;
-        let second_tier = self.tables.caches().second_tier();
-        let mut usage = MemoryUsage {
-            budget: self.context.settings.load().memory_budget.bytes(),
-            recycled_arenas: held(MemoryKind::RecycledArenas),
-            cache: memory_in(self.tables.caches().blocks(), self.tables.caches().owner()),
-            blob_cache: if self.tables.caches().has_blob_cache() {
-                memory_in(self.tables.caches().blobs(), self.tables.caches().blob_owner())
-            } else {
-                CacheMemory::default()
-            },
-            compressed_cache: second_tier.map_or(0, |tier| tier.usage()) as u64,
-            compressed_cache_capacity: second_tier.map_or(0, |tier| tier.capacity()) as u64,
-            tables: held(MemoryKind::Tables),
-            open_tables: account.pieces(MemoryKind::Tables) as u64,
-            cursors: held(MemoryKind::Cursors),
-            kept_blocks: held(MemoryKind::KeptBlocks),
-            open_cursors: account.pieces(MemoryKind::Cursors) as u64,
-            jobs: held(MemoryKind::Jobs),
-            wal_buffers: held(MemoryKind::WalBuffers),
-            writes: held(MemoryKind::Writes),
-            values: held(MemoryKind::Values),
-            oldest_snapshot: self.snapshots.oldest(),
-            ..MemoryUsage::default()
-        };
-        let [of_blocks, of_blobs] = self.tables.caches().own_overheads();
-        (usage.cache.overhead, usage.blob_cache.overhead) = (of_blocks as u64, of_blobs as u64);
-        if let Some(wal) = &self.pipeline.commit.lock().log.writer {
-            usage.wal_mapping = wal.mapped_bytes();
-        }
-        let now = self.context.env.clock.now_us();
-        self.tree.add_memory(&mut usage, now);
-        let in_use = usage.active_memtables + usage.immutable_memtables;
-        usage.kept_memtables = held(MemoryKind::Memtables).saturating_sub(in_use);
-        usage
+pub(super) fn memory_usage(db: &DbInner) -> MemoryUsage {
+    let account = db.tables.account();
+    let held = |holder| account.held(holder) as u64;
+    let second_tier = db.tables.caches().second_tier();
+    let mut usage = MemoryUsage {
+        budget: db.context.settings.load().memory_budget.bytes(),
+        recycled_arenas: held(MemoryKind::RecycledArenas),
+        cache: memory_in(db.tables.caches().blocks(), db.tables.caches().owner()),
+        blob_cache: if db.tables.caches().has_blob_cache() {
+            memory_in(db.tables.caches().blobs(), db.tables.caches().blob_owner())
+        } else {
+            CacheMemory::default()
+        },
+        compressed_cache: second_tier.map_or(0, |tier| tier.usage()) as u64,
+        compressed_cache_capacity: second_tier.map_or(0, |tier| tier.capacity()) as u64,
+        tables: held(MemoryKind::Tables),
+        open_tables: account.pieces(MemoryKind::Tables) as u64,
+        cursors: held(MemoryKind::Cursors),
+        kept_blocks: held(MemoryKind::KeptBlocks),
+        open_cursors: account.pieces(MemoryKind::Cursors) as u64,
+        jobs: held(MemoryKind::Jobs),
+        wal_buffers: held(MemoryKind::WalBuffers),
+        writes: held(MemoryKind::Writes),
+        values: held(MemoryKind::Values),
+        oldest_snapshot: db.snapshots.oldest(),
+        ..MemoryUsage::default()
+    };
+    let [of_blocks, of_blobs] = db.tables.caches().own_overheads();
+    (usage.cache.overhead, usage.blob_cache.overhead) = (of_blocks as u64, of_blobs as u64);
+    if let Some(wal) = &db.pipeline.commit.lock().log.writer {
+        usage.wal_mapping = wal.mapped_bytes();
     }
+    let now = db.context.env.clock.now_us();
+    db.tree.add_memory(&mut usage, now);
+    let in_use = usage.active_memtables + usage.immutable_memtables;
+    usage.kept_memtables = held(MemoryKind::Memtables).saturating_sub(in_use);
+    usage
 }
 
 /// What a cache holds of one database.

@@ -90,35 +90,33 @@ fn there<T>(found: Result<T>) -> Result<Option<T>> {
     }
 }
 
-impl DbInner {
-    /// Lists the database among those that this process has open.
-    pub(in crate::db) fn list_as_open(self: &Arc<Self>) {
-        let inner: Weak<Self> = Arc::downgrade(self);
-        let listed = list_database(move || inner.upgrade().map(|inner| inner.directories()));
-        *self.lifecycle.listed.lock() = Some(listed);
-    }
+/// Lists the database among those that this process has open.
+pub(in crate::db) fn list_as_open(db: &Arc<DbInner>) {
+    let inner: Weak<DbInner> = Arc::downgrade(db);
+    let listed = list_database(move || inner.upgrade().map(|inner| directories(&inner)));
+    *db.lifecycle.listed.lock() = Some(listed);
+}
 
-    fn directories(&self) -> Directories {
-        let mut paths = vec![
-            self.context.path.clone(),
-            self.context.wal_directory.clone(),
-            file_name::archive(&self.context.wal_directory),
-        ];
-        let families = self.tree.families.read();
-        paths.extend(
-            families
-                .values()
-                .flat_map(|family| family.paths.directories())
-                .map(|path| path.to_path_buf()),
-        );
-        paths.sort();
-        paths.dedup();
-        Directories { fs: self.context.env.fs.clone(), paths }
-    }
+fn directories(db: &DbInner) -> Directories {
+    let mut paths = vec![
+        db.context.path.clone(),
+        db.context.wal_directory.clone(),
+        file_name::archive(&db.context.wal_directory),
+    ];
+    let families = db.tree.families.read();
+    paths.extend(
+        families
+            .values()
+            .flat_map(|family| family.paths.directories())
+            .map(|path| path.to_path_buf()),
+    );
+    paths.sort();
+    paths.dedup();
+    Directories { fs: db.context.env.fs.clone(), paths }
+}
 
-    /// Takes the database from that list.
-    pub(in crate::db) fn unlist(&self) {
-        let listed: Option<Listed> = self.lifecycle.listed.lock().take();
-        drop(listed);
-    }
+/// Takes the database from that list.
+pub(in crate::db) fn unlist(db: &DbInner) {
+    let listed: Option<Listed> = db.lifecycle.listed.lock().take();
+    drop(listed);
 }

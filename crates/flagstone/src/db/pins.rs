@@ -135,72 +135,69 @@ impl Db {
     ///
     /// Looks at all iterators and takes the engine's locks: for a look now and then.
     pub fn pins(&self, most: usize) -> Pins {
-        self.inner().pins(most)
+        pins(self.inner(), most)
     }
 }
 
-impl DbInner {
-    pub(super) fn pins(&self, most: usize) -> Pins {
-        let (now_us, unix_seconds) =
-            (self.context.env.clock.now_us(), self.context.env.clock.unix_seconds());
-        let published = self.snapshots.published.load(Ordering::Acquire);
-        let mut pins = Pins { num_snapshots: self.snapshots.count(), ..Pins::default() };
-        pins.snapshots = self
-            .snapshots
-            .oldest_ones(most)
-            .into_iter()
-            .map(|snapshot| PinningSnapshot {
-                sequence: snapshot.sequence,
-                age_seconds: unix_seconds.saturating_sub(snapshot.since_unix_seconds),
-                writes_since: published.saturating_sub(snapshot.sequence),
-                taken_at: snapshot.taken_at,
-            })
-            .collect();
-        let mut cursors = self.tables.live_cursors().in_use();
-        pins.num_iterators = cursors.len();
-        let mut readers: BTreeMap<*const SuperVersion, usize> = BTreeMap::new();
-        for cursor in &cursors {
-            *readers.entry(Arc::as_ptr(&cursor.reads)).or_default() += 1;
-        }
-        cursors.sort_by_key(|cursor| cursor.since_us);
-        cursors.truncate(most);
-        let mut known = BTreeMap::new();
-        for InUse { since_us, made_at, family, reads } in &cursors {
-            let kept =
-                known.entry(Arc::as_ptr(reads)).or_insert_with(|| self.kept_by(family, reads));
-            let is_current = kept.is_none();
-            let (kept, kept_alone) = kept.unwrap_or_default();
-            pins.iterators.push(PinningIterator {
-                column_family: family.name.clone(),
-                age_us: now_us.saturating_sub(*since_us),
-                made_at,
-                is_current,
-                readers: readers[&Arc::as_ptr(reads)],
-                kept,
-                kept_alone,
-            });
-        }
-        pins
+pub(super) fn pins(db: &DbInner, most: usize) -> Pins {
+    let (now_us, unix_seconds) =
+        (db.context.env.clock.now_us(), db.context.env.clock.unix_seconds());
+    let published = db.snapshots.published.load(Ordering::Acquire);
+    let mut pins = Pins { num_snapshots: db.snapshots.count(), ..Pins::default() };
+    pins.snapshots = db
+        .snapshots
+        .oldest_ones(most)
+        .into_iter()
+        .map(|snapshot| PinningSnapshot {
+            sequence: snapshot.sequence,
+            age_seconds: unix_seconds.saturating_sub(snapshot.since_unix_seconds),
+            writes_since: published.saturating_sub(snapshot.sequence),
+            taken_at: snapshot.taken_at,
+        })
+        .collect();
+    let mut cursors = db.tables.live_cursors().in_use();
+    pins.num_iterators = cursors.len();
+    let mut readers: BTreeMap<*const SuperVersion, usize> = BTreeMap::new();
+    for cursor in &cursors {
+        *readers.entry(Arc::as_ptr(&cursor.reads)).or_default() += 1;
     }
+    cursors.sort_by_key(|cursor| cursor.since_us);
+    cursors.truncate(most);
+    let mut known = BTreeMap::new();
+    for InUse { since_us, made_at, family, reads } in &cursors {
+        let kept = known.entry(Arc::as_ptr(reads)).or_insert_with(|| kept_by(db, family, reads));
+        let is_current = kept.is_none();
+        let (kept, kept_alone) = kept.unwrap_or_default();
+        pins.iterators.push(PinningIterator {
+            column_family: family.name.clone(),
+            age_us: now_us.saturating_sub(*since_us),
+            made_at,
+            is_current,
+            readers: readers[&Arc::as_ptr(reads)],
+            kept,
+            kept_alone,
+        });
+    }
+    pins
+}
 
-    /// What a state has and the newest one has not, and what of it no other has; `None` if it is
-    /// the newest.
-    fn kept_by(&self, family: &Family, reads: &Arc<SuperVersion>) -> Option<(Kept, Kept)> {
-        let current = family.current.load_full();
-        if Arc::ptr_eq(&current, reads) {
-            return None;
-        }
-        let mut others = self.tree.replaced(family);
-        others.retain(|other| !Arc::ptr_eq(other, reads));
-        let mut parts = parts_of(reads);
-        let of_current = parts_of(&current);
-        parts.retain(|part, _| !of_current.contains_key(part));
-        let kept = sum(&parts);
-        for of_other in others.iter().map(|other| parts_of(other)) {
-            parts.retain(|part, _| !of_other.contains_key(part));
-        }
-        Some((kept, sum(&parts)))
+/// What a state has and the newest one has not, and what of it no other has; `None` if it is
+/// the newest.
+fn kept_by(db: &DbInner, family: &Family, reads: &Arc<SuperVersion>) -> Option<(Kept, Kept)> {
+    let current = family.current.load_full();
+    if Arc::ptr_eq(&current, reads) {
+        return None;
     }
+    let mut others = db.tree.replaced(family);
+    others.retain(|other| !Arc::ptr_eq(other, reads));
+    let mut parts = parts_of(reads);
+    let of_current = parts_of(&current);
+    parts.retain(|part, _| !of_current.contains_key(part));
+    let kept = sum(&parts);
+    for of_other in others.iter().map(|other| parts_of(other)) {
+        parts.retain(|part, _| !of_other.contains_key(part));
+    }
+    Some((kept, sum(&parts)))
 }
 
 /// A memtable, by where it lies, or a file, by its number.

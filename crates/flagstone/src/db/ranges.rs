@@ -92,42 +92,38 @@ impl Db {
         family.0.check_alive()?;
         ranges
             .iter()
-            .map(|(start, end)| inner.approximate_size(&family.0, start, end, options))
+            .map(|(start, end)| approximate_size(inner, &family.0, start, end, options))
             .collect()
     }
 }
 
-impl DbInner {
-    fn approximate_size(
-        &self,
-        family: &Arc<Family>,
-        start: &[u8],
-        end: &[u8],
-        options: &SizeApproximationOptions,
-    ) -> Result<u64> {
-        let current = family.current.load_full();
-        let mut bytes = 0u64;
-        if family.comparator().compare(start, end).is_ge() {
-            return Ok(0);
-        }
-        if options.include_memtables {
-            for mem in current.generations() {
-                let each = mem.data_size() / mem.num_entries().max(1);
-                bytes =
-                    bytes.saturating_add(mem.approximate_count(start, end).saturating_mul(each));
-            }
-        }
-        if options.include_files {
-            for level in 0..current.version.levels.len() {
-                for file in current.version.files_overlapping(level, Some(start), Some(end)) {
-                    bytes = bytes.saturating_add(
-                        self.tables.bytes_of_table_between(family, &file, start, end)?,
-                    );
-                }
-            }
-        }
-        Ok(bytes)
+fn approximate_size(
+    db: &DbInner,
+    family: &Arc<Family>,
+    start: &[u8],
+    end: &[u8],
+    options: &SizeApproximationOptions,
+) -> Result<u64> {
+    let current = family.current.load_full();
+    let mut bytes = 0u64;
+    if family.comparator().compare(start, end).is_ge() {
+        return Ok(0);
     }
+    if options.include_memtables {
+        for mem in current.generations() {
+            let each = mem.data_size() / mem.num_entries().max(1);
+            bytes = bytes.saturating_add(mem.approximate_count(start, end).saturating_mul(each));
+        }
+    }
+    if options.include_files {
+        for level in 0..current.version.levels.len() {
+            for file in current.version.files_overlapping(level, Some(start), Some(end)) {
+                bytes = bytes
+                    .saturating_add(db.tables.bytes_of_table_between(family, &file, start, end)?);
+            }
+        }
+    }
+    Ok(bytes)
 }
 
 impl Tables {

@@ -79,127 +79,126 @@ impl Db {
     ) -> Result<SpaceUsage> {
         let inner = self.inner();
         inner.disk.check_owner(&family.0)?;
-        inner.space(&family.0, control)
+        space(inner, &family.0, control)
     }
 }
 
-impl DbInner {
-    fn space(&self, family: &Arc<Family>, control: &Arc<CompactionControl>) -> Result<SpaceUsage> {
-        let current = family.current.load_full();
-        let version = current.version.clone();
-        let snapshots = self.snapshots.sequences();
-        let passes = if snapshots.is_empty() { 1 } else { 2 };
-        control.begin(version.table_bytes().saturating_mul(passes));
-        let live_bytes = self.records_kept(family, &version, Vec::new(), control)?;
-        let kept_bytes = if snapshots.is_empty() {
-            live_bytes
-        } else {
-            self.records_kept(family, &version, snapshots, control)?
-        };
-        control.end();
-        let sum = |of: fn(&BlobFileState) -> u64| {
-            version.blob_files.values().map(of).fold(0, u64::saturating_add)
-        };
-        let all_garbage = sum(|blob| blob.garbage_bytes);
-        let referenced = version.blob_bytes().saturating_sub(all_garbage);
-        let punched_bytes = sum(BlobFileState::punched);
-        Ok(SpaceUsage {
-            table_bytes: version.table_bytes(),
-            blob_bytes: blob_file_bytes(version.blob_files.values()),
-            live_bytes,
-            snapshot_bytes: kept_bytes.saturating_sub(live_bytes),
-            hidden_bytes: referenced.saturating_sub(kept_bytes),
-            garbage_bytes: all_garbage.saturating_sub(punched_bytes),
-            punched_bytes,
-            reader_bytes: self.pinned_bytes(family, &version),
-            unflushed_bytes: unflushed_bytes(&current),
-            unflushed_entries: current.generations().map(|memtable| memtable.num_entries()).sum(),
-            scratch_bytes: scratch_bytes(&family.options.load(), &version),
-        })
-    }
+fn space(
+    db: &DbInner,
+    family: &Arc<Family>,
+    control: &Arc<CompactionControl>,
+) -> Result<SpaceUsage> {
+    let current = family.current.load_full();
+    let version = current.version.clone();
+    let snapshots = db.snapshots.sequences();
+    let passes = if snapshots.is_empty() { 1 } else { 2 };
+    control.begin(version.table_bytes().saturating_mul(passes));
+    let live_bytes = records_kept(db, family, &version, Vec::new(), control)?;
+    let kept_bytes = if snapshots.is_empty() {
+        live_bytes
+    } else {
+        records_kept(db, family, &version, snapshots, control)?
+    };
+    control.end();
+    let sum = |of: fn(&BlobFileState) -> u64| {
+        version.blob_files.values().map(of).fold(0, u64::saturating_add)
+    };
+    let all_garbage = sum(|blob| blob.garbage_bytes);
+    let referenced = version.blob_bytes().saturating_sub(all_garbage);
+    let punched_bytes = sum(BlobFileState::punched);
+    Ok(SpaceUsage {
+        table_bytes: version.table_bytes(),
+        blob_bytes: blob_file_bytes(version.blob_files.values()),
+        live_bytes,
+        snapshot_bytes: kept_bytes.saturating_sub(live_bytes),
+        hidden_bytes: referenced.saturating_sub(kept_bytes),
+        garbage_bytes: all_garbage.saturating_sub(punched_bytes),
+        punched_bytes,
+        reader_bytes: pinned_bytes(db, family, &version),
+        unflushed_bytes: unflushed_bytes(&current),
+        unflushed_entries: current.generations().map(|memtable| memtable.num_entries()).sum(),
+        scratch_bytes: scratch_bytes(&family.options.load(), &version),
+    })
+}
 
-    /// Bytes of the records in blob files that a compaction of all tables would keep for these
-    /// snapshots.
-    fn records_kept(
-        &self,
-        family: &Arc<Family>,
-        version: &Arc<Version>,
-        snapshots: Vec<SequenceNumber>,
-        control: &Arc<CompactionControl>,
-    ) -> Result<u64> {
-        let Some(plan) = CompactionPlan::of_all(version) else { return Ok(0) };
-        let mut job = CompactionJob::new(family.clone(), version.clone(), plan);
-        job.control = Some(control.clone());
-        self.jobs.follow(&job);
-        let parts = self.jobs.parts_of(&job, vec![PartRange::default()])?;
-        let tombstones = self.jobs.tombstones_of_inputs(&job)?;
-        let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
-        let mut bytes = 0u64;
-        for Part { sources, range, .. } in parts {
-            let meter = Mutex::new(GarbageMeter::new());
-            let mut stream = CompactionStream::new(
-                StreamSettings {
-                    snapshots: snapshots.clone(),
-                    bottommost: true,
-                    merge_operator: family.options.load().merge_operator.clone(),
-                    ..StreamSettings::new(family.comparator().clone())
-                },
-                PartInput::new(family.order.clone(), sources, &range, &meter, None)
-                    .followed_by(Some(control)),
-                &tombstones,
-                |_| true,
-                None,
-                BlobSource::new(&self.jobs, family, version),
-                KeepInPlace,
-            );
-            while stream.valid() {
-                check_not_canceled(Some(control))?;
-                if stream.key().value_type() == Some(ValueType::BlobIndex) {
-                    let index = BlobIndex::decode(stream.value())?;
-                    bytes = u64::saturating_add(
-                        bytes,
-                        index.record_bytes(stream.key().user_key().len()),
-                    );
-                }
-                stream.next();
+/// Bytes of the records in blob files that a compaction of all tables would keep for these
+/// snapshots.
+fn records_kept(
+    db: &DbInner,
+    family: &Arc<Family>,
+    version: &Arc<Version>,
+    snapshots: Vec<SequenceNumber>,
+    control: &Arc<CompactionControl>,
+) -> Result<u64> {
+    let Some(plan) = CompactionPlan::of_all(version) else { return Ok(0) };
+    let mut job = CompactionJob::new(family.clone(), version.clone(), plan);
+    job.control = Some(control.clone());
+    db.jobs.follow(&job);
+    let parts = db.jobs.parts_of(&job, vec![PartRange::default()])?;
+    let tombstones = db.jobs.tombstones_of_inputs(&job)?;
+    let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
+    let mut bytes = 0u64;
+    for Part { sources, range, .. } in parts {
+        let meter = Mutex::new(GarbageMeter::new());
+        let mut stream = CompactionStream::new(
+            StreamSettings {
+                snapshots: snapshots.clone(),
+                bottommost: true,
+                merge_operator: family.options.load().merge_operator.clone(),
+                ..StreamSettings::new(family.comparator().clone())
+            },
+            PartInput::new(family.order.clone(), sources, &range, &meter, None)
+                .followed_by(Some(control)),
+            &tombstones,
+            |_| true,
+            None,
+            BlobSource::new(&db.jobs, family, version),
+            KeepInPlace,
+        );
+        while stream.valid() {
+            check_not_canceled(Some(control))?;
+            if stream.key().value_type() == Some(ValueType::BlobIndex) {
+                let index = BlobIndex::decode(stream.value())?;
+                bytes =
+                    u64::saturating_add(bytes, index.record_bytes(stream.key().user_key().len()));
             }
-            stream.status()?;
+            stream.next();
         }
-        control.end_piece(true);
-        Ok(bytes)
+        stream.status()?;
     }
+    control.end_piece(true);
+    Ok(bytes)
+}
 
-    /// The versions that readers still use, the current one first.
-    pub(in crate::db) fn versions_in_use(&self, family: &Family) -> Vec<Arc<Version>> {
-        let replaced = self.tree.replaced(family);
-        let current = family.current.load().version.clone();
-        std::iter::once(current)
-            .chain(replaced.iter().map(|old: &Arc<SuperVersion>| old.version.clone()))
-            .collect()
-    }
+/// The versions that readers still use, the current one first.
+pub(in crate::db) fn versions_in_use(db: &DbInner, family: &Family) -> Vec<Arc<Version>> {
+    let replaced = db.tree.replaced(family);
+    let current = family.current.load().version.clone();
+    std::iter::once(current)
+        .chain(replaced.iter().map(|old: &Arc<SuperVersion>| old.version.clone()))
+        .collect()
+}
 
-    /// Bytes of all tables, those among them that only readers keep.
-    pub(in crate::db) fn total_table_bytes(&self, family: &Family) -> u64 {
-        let versions = self.versions_in_use(family);
-        let tables = versions.iter().flat_map(|version| version.files());
-        let sizes: BTreeMap<_, _> =
-            tables.map(|(_, file)| (file.number(), file.meta.size)).collect();
-        sizes.into_values().fold(0, u64::saturating_add)
-    }
+/// Bytes of all tables, those among them that only readers keep.
+pub(in crate::db) fn total_table_bytes(db: &DbInner, family: &Family) -> u64 {
+    let versions = versions_in_use(db, family);
+    let tables = versions.iter().flat_map(|version| version.files());
+    let sizes: BTreeMap<_, _> = tables.map(|(_, file)| (file.number(), file.meta.size)).collect();
+    sizes.into_values().fold(0, u64::saturating_add)
+}
 
-    /// Bytes of all blob files, those among them that only readers keep.
-    pub(in crate::db) fn total_blob_bytes(&self, family: &Family) -> u64 {
-        let versions = self.versions_in_use(family);
-        let mut seen: BTreeSet<FileNumber> = BTreeSet::new();
-        let blobs = versions.iter().flat_map(|version| version.blob_files.values());
-        blob_file_bytes(blobs.filter(|blob| seen.insert(blob.file.number())))
-    }
+/// Bytes of all blob files, those among them that only readers keep.
+pub(in crate::db) fn total_blob_bytes(db: &DbInner, family: &Family) -> u64 {
+    let versions = versions_in_use(db, family);
+    let mut seen: BTreeSet<FileNumber> = BTreeSet::new();
+    let blobs = versions.iter().flat_map(|version| version.blob_files.values());
+    blob_file_bytes(blobs.filter(|blob| seen.insert(blob.file.number())))
+}
 
-    fn pinned_bytes(&self, family: &Family, version: &Version) -> u64 {
-        let tables = self.total_table_bytes(family).saturating_sub(version.table_bytes());
-        let blobs = blob_file_bytes(version.blob_files.values());
-        tables + self.total_blob_bytes(family).saturating_sub(blobs)
-    }
+fn pinned_bytes(db: &DbInner, family: &Family, version: &Version) -> u64 {
+    let tables = total_table_bytes(db, family).saturating_sub(version.table_bytes());
+    let blobs = blob_file_bytes(version.blob_files.values());
+    tables + total_blob_bytes(db, family).saturating_sub(blobs)
 }
 
 /// Bytes that a flush of all memtables has to bring to the disk.

@@ -48,16 +48,14 @@ impl Db {
     }
 }
 
-impl DbInner {
-    /// Writes what a recording still has in memory. That it cannot be written makes no database
-    /// worse.
-    pub(super) fn end_traces(&self) {
-        // Another's, in a cache that is shared, goes on.
-        if self.lifecycle.records_cache.swap(false, Ordering::AcqRel)
-            && let Err(error) = self.tables.caches().blocks().end_trace()
-        {
-            tracing::error!(%error, "writing the block cache trace");
-        }
+/// Writes what a recording still has in memory. That it cannot be written makes no database
+/// worse.
+pub(super) fn end_traces(db: &DbInner) {
+    // Another's, in a cache that is shared, goes on.
+    if db.lifecycle.records_cache.swap(false, Ordering::AcqRel)
+        && let Err(error) = db.tables.caches().blocks().end_trace()
+    {
+        tracing::error!(%error, "writing the block cache trace");
     }
 }
 

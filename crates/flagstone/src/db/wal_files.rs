@@ -22,32 +22,29 @@ pub struct WalFile {
 impl Db {
     /// The WALs, oldest first: archived ones, those that recovery would need, and the active one.
     pub fn wal_files(&self) -> Vec<WalFile> {
-        self.inner().wal_files().0
+        wal_files(self.inner()).0
     }
 }
 
-impl DbInner {
-    /// [`Db::wal_files`], and the number of the active one, if there is one.
-    pub(in crate::db) fn wal_files(&self) -> (Vec<WalFile>, Option<FileNumber>) {
-        let commit = self.pipeline.commit.lock();
-        let older = self.tree.older_wals();
-        let here = |(number, size, archived): (FileNumber, u64, bool)| {
-            let path = file_name::wal(&self.context.wal_directory, number);
-            WalFile { number, path, size, archived }
-        };
-        let moved = older.archived.iter().map(|(number, size)| WalFile {
-            number: *number,
-            path: self.disk.archived(*number),
-            size: *size,
-            archived: true,
-        });
-        let waiting = older.waiting.iter().map(|(number, size)| (*number, *size, true));
-        let live = older.live.iter().map(|(number, size)| (*number, *size, false));
-        let active =
-            commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written(), false));
-        let mut files: Vec<_> = moved.chain(waiting.chain(live).chain(active).map(here)).collect();
-        // What waits may be older than what was moved.
-        files.sort_by_key(|file| file.number);
-        (files, active.map(|(number, ..)| number))
-    }
+/// [`Db::wal_files`], and the number of the active one, if there is one.
+pub(in crate::db) fn wal_files(db: &DbInner) -> (Vec<WalFile>, Option<FileNumber>) {
+    let commit = db.pipeline.commit.lock();
+    let older = db.tree.older_wals();
+    let here = |(number, size, archived): (FileNumber, u64, bool)| {
+        let path = file_name::wal(&db.context.wal_directory, number);
+        WalFile { number, path, size, archived }
+    };
+    let moved = older.archived.iter().map(|(number, size)| WalFile {
+        number: *number,
+        path: db.disk.archived(*number),
+        size: *size,
+        archived: true,
+    });
+    let waiting = older.waiting.iter().map(|(number, size)| (*number, *size, true));
+    let live = older.live.iter().map(|(number, size)| (*number, *size, false));
+    let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written(), false));
+    let mut files: Vec<_> = moved.chain(waiting.chain(live).chain(active).map(here)).collect();
+    // What waits may be older than what was moved.
+    files.sort_by_key(|file| file.number);
+    (files, active.map(|(number, ..)| number))
 }

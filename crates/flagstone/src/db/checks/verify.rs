@@ -1,5 +1,7 @@
 //! Checking a database: every byte against its checksum, and the MANIFEST against the directory.
 
+use crate::db::checks::verify_logs;
+use crate::db::checks::verify_manifest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -94,22 +96,22 @@ impl Db {
             let current = family.0.current.load_full();
             let version = &current.version;
             for (_, file) in version.files() {
-                self.inner().verify_table(&family.0, version, file, &mut report);
+                verify_table(self.inner(), &family.0, version, file, &mut report);
                 progress(&report);
             }
             let mut with_holes = BTreeSet::new();
             for blob in version.blob_files.values() {
-                if self.inner().verify_blob_file(&family.0, blob, &mut report) {
+                if verify_blob_file(self.inner(), &family.0, blob, &mut report) {
                     with_holes.insert(blob.file.number());
                 }
                 progress(&report);
             }
-            self.inner().verify_references(&family.0, version, &with_holes, &mut report);
+            verify_references(self.inner(), &family.0, version, &with_holes, &mut report);
         }
         // Who writes has them in memory, and changes them.
         if self.inner().context.read_only {
-            report.add(self.inner().verify_manifest());
-            report.wals = report.add(self.inner().verify_logs());
+            report.add(verify_manifest::verify_manifest(self.inner()));
+            report.wals = report.add(verify_logs::verify_logs(self.inner()));
             progress(&report);
         }
         report
@@ -120,204 +122,198 @@ impl Db {
     /// # Errors
     /// `IoError` if the directory cannot be listed.
     pub fn check(&self) -> Result<CheckReport> {
-        self.inner().check(&self.column_families())
+        check(self.inner(), &self.column_families())
     }
 }
 
-impl DbInner {
-    fn verify_table(
-        &self,
-        family: &Family,
-        version: &Version,
-        file: &TableFile,
-        report: &mut VerifyReport,
-    ) {
-        let range = key_range(file);
-        let known = report.faults.len();
-        let opened = self.tables.open(family, file);
-        if !opened.as_ref().is_err_and(is_unread) {
-            report.tables += 1;
-            report.bytes = report.bytes.saturating_add(file.meta.size);
-        }
-        match opened {
-            Ok(table) => {
-                let mut astray = Astray::default();
-                let note = &mut |fault: BlockFault| {
-                    let (mut from, to) = fault.key_range.unwrap_or_else(|| range.clone());
-                    // No index entry precedes the first block.
-                    if from.is_empty() {
-                        from.clone_from(&range.0);
-                    }
-                    let key_range = Some((from, to));
-                    report.faults.push(Fault { error: fault.error, key_range });
-                };
-                table.verify_showing(note, &mut |key, value| astray.note(version, key, value));
-                report.faults.extend(astray.into_faults(&self.table_path(file)));
-            }
-            Err(error) => report.faults.push(Fault { error, key_range: Some(range.clone()) }),
-        }
-        // What was put behind a table that is whole keeps the database from being opened all the
-        // same.
-        if report.faults.len() == known {
-            self.check_size(&mut report.faults, self.table_path(file), file.meta.size, Some(range));
-        }
+fn verify_table(
+    db: &DbInner,
+    family: &Family,
+    version: &Version,
+    file: &TableFile,
+    report: &mut VerifyReport,
+) {
+    let range = key_range(file);
+    let known = report.faults.len();
+    let opened = db.tables.open(family, file);
+    if !opened.as_ref().is_err_and(is_unread) {
+        report.tables += 1;
+        report.bytes = report.bytes.saturating_add(file.meta.size);
     }
-
-    /// Whether the file has holes: what lay there, those must have who refer to the file.
-    fn verify_blob_file(
-        &self,
-        family: &Family,
-        blob: &BlobFileState,
-        report: &mut VerifyReport,
-    ) -> bool {
-        let known = report.faults.len();
-        let path = blob.file.path();
-        let file = match self.context.env.fs.open_random_access(&path, IoMode::Buffered) {
-            Err(error) if is_unread(&error) => {
-                report.faults.push(Fault { error: of_named_file(error), key_range: None });
-                return false;
-            }
-            opened => opened,
-        };
-        report.blob_files += 1;
-        report.bytes = report.bytes.saturating_add(blob.file.meta.total_bytes);
-        let scan = file.and_then(BlobFileScan::new);
-        let (mut count, mut has_holes) = (0, false);
-        match scan {
-            Ok(mut records) => {
-                while let Some(record) = records.next() {
-                    count += 1;
-                    // One without a key may fill a hole or a block: its checksum must do.
-                    let checked = record.and_then(|record| {
-                        if record.key.is_empty() { Ok(()) } else { records.check_value(&record) }
-                    });
-                    if let Err(error) = checked {
-                        report.faults.push(Fault { error: error.at(&path), key_range: None });
-                    }
+    match opened {
+        Ok(table) => {
+            let mut astray = Astray::default();
+            let note = &mut |fault: BlockFault| {
+                let (mut from, to) = fault.key_range.unwrap_or_else(|| range.clone());
+                // No index entry precedes the first block.
+                if from.is_empty() {
+                    from.clone_from(&range.0);
                 }
-                has_holes = records.has_holes();
-            }
-            Err(error) => report.faults.push(Fault { error, key_range: None }),
-        }
-        let expected = blob.file.meta.total_count;
-        if count != expected && !has_holes {
-            let message =
-                format!("blob file holds {}, the MANIFEST says {expected}", counted(count, "blob"));
-            report
-                .faults
-                .push(Fault { error: Error::corruption(message).at(&path), key_range: None });
-        }
-        if let Err(error) = self.tables.blob_file(family, blob.file.number()) {
-            report.faults.push(Fault { error, key_range: None });
-        }
-        // Another database's file of that name is as sound.
-        if report.faults.len() == known {
-            self.check_size(&mut report.faults, path, blob_file_size(blob), None);
-        }
-        has_holes
-    }
-
-    /// Checks the records of these blob files that tables refer to. What is wrong with the tables
-    /// was reported already.
-    fn verify_references(
-        &self,
-        family: &Family,
-        version: &Version,
-        files: &BTreeSet<FileNumber>,
-        report: &mut VerifyReport,
-    ) {
-        for (_, table) in version.files().filter(|(_, table)| refers_to(table, files)) {
-            let Ok(mut entries) =
-                self.tables.iterate(family, table, &IterSettings::default(), None)
-            else {
-                continue;
+                let key_range = Some((from, to));
+                report.faults.push(Fault { error: fault.error, key_range });
             };
-            entries.seek_to_first();
-            while entries.valid() {
-                if entries.key().value_type() == Some(ValueType::BlobIndex)
-                    && let Ok(index) = BlobIndex::decode(entries.value())
-                    && files.contains(&index.file)
-                {
-                    let key = entries.key().user_key();
-                    let reader = self.tables.blob_file(family, index.file);
-                    if let Err(error) = reader.and_then(|reader| reader.check(key, &index)) {
-                        let key_range = Some((key.to_vec(), key.to_vec()));
-                        report.faults.push(Fault { error, key_range });
-                    }
+            table.verify_showing(note, &mut |key, value| astray.note(version, key, value));
+            report.faults.extend(astray.into_faults(&table_path(db, file)));
+        }
+        Err(error) => report.faults.push(Fault { error, key_range: Some(range.clone()) }),
+    }
+    // What was put behind a table that is whole keeps the database from being opened all the
+    // same.
+    if report.faults.len() == known {
+        check_size(db, &mut report.faults, table_path(db, file), file.meta.size, Some(range));
+    }
+}
+
+/// Whether the file has holes: what lay there, those must have who refer to the file.
+fn verify_blob_file(
+    db: &DbInner,
+    family: &Family,
+    blob: &BlobFileState,
+    report: &mut VerifyReport,
+) -> bool {
+    let known = report.faults.len();
+    let path = blob.file.path();
+    let file = match db.context.env.fs.open_random_access(&path, IoMode::Buffered) {
+        Err(error) if is_unread(&error) => {
+            report.faults.push(Fault { error: of_named_file(error), key_range: None });
+            return false;
+        }
+        opened => opened,
+    };
+    report.blob_files += 1;
+    report.bytes = report.bytes.saturating_add(blob.file.meta.total_bytes);
+    let scan = file.and_then(BlobFileScan::new);
+    let (mut count, mut has_holes) = (0, false);
+    match scan {
+        Ok(mut records) => {
+            while let Some(record) = records.next() {
+                count += 1;
+                // One without a key may fill a hole or a block: its checksum must do.
+                let checked = record.and_then(|record| {
+                    if record.key.is_empty() { Ok(()) } else { records.check_value(&record) }
+                });
+                if let Err(error) = checked {
+                    report.faults.push(Fault { error: error.at(&path), key_range: None });
                 }
-                entries.next();
             }
+            has_holes = records.has_holes();
         }
+        Err(error) => report.faults.push(Fault { error, key_range: None }),
     }
-
-    fn check(&self, families: &[ColumnFamily]) -> Result<CheckReport> {
-        let mut report = CheckReport::default();
-        let mut live: BTreeSet<FileNumber> = BTreeSet::new();
-        for family in families {
-            let current = family.0.current.load_full();
-            let version = &current.version;
-            live.extend(current.generations().flat_map(|memtable| memtable.blobs.numbers()));
-            for (_, file) in version.files() {
-                live.insert(file.number());
-                let (path, range) = (self.table_path(file), key_range(file));
-                for blob_file in
-                    blob_files_of(file).filter(|number| !version.blob_files.contains_key(number))
-                {
-                    let error =
-                        Error::corruption(format!("large values lie in {}", unnamed(blob_file)));
-                    report
-                        .faults
-                        .push(Fault { error: error.at(&path), key_range: Some(range.clone()) });
-                }
-                self.check_size(&mut report.faults, path, file.meta.size, Some(range));
-            }
-            for blob in version.blob_files.values() {
-                live.insert(blob.file.number());
-                self.check_size(&mut report.faults, blob.file.path(), blob_file_size(blob), None);
-            }
-        }
-        report.live_files = live.len() as u64;
-        for (path, kind) in self.tree.data_files()? {
-            let stray = match kind {
-                FileKind::Table(number) | FileKind::Blob(number) => !live.contains(&number),
-                FileKind::Temporary(_) => true,
-                _ => false,
-            };
-            if stray {
-                report.strays.push(path);
-            }
-        }
-        report.strays.sort();
-        Ok(report)
+    let expected = blob.file.meta.total_count;
+    if count != expected && !has_holes {
+        let message =
+            format!("blob file holds {}, the MANIFEST says {expected}", counted(count, "blob"));
+        report.faults.push(Fault { error: Error::corruption(message).at(&path), key_range: None });
     }
-
-    /// With `ldb` for tables that LevelDB named.
-    fn table_path(&self, file: &TableFile) -> PathBuf {
-        let path = file.path();
-        let old = path.with_extension("ldb");
-        let is_old = self.context.env.fs.metadata(&path).is_err()
-            && self.context.env.fs.metadata(&old).is_ok();
-        if is_old { old } else { path }
+    if let Err(error) = db.tables.blob_file(family, blob.file.number()) {
+        report.faults.push(Fault { error, key_range: None });
     }
+    // Another database's file of that name is as sound.
+    if report.faults.len() == known {
+        check_size(db, &mut report.faults, path, blob_file_size(blob), None);
+    }
+    has_holes
+}
 
-    fn check_size(
-        &self,
-        faults: &mut Vec<Fault>,
-        path: PathBuf,
-        expected: u64,
-        key_range: Option<KeyRange>,
-    ) {
-        let error = match self.context.env.fs.metadata(&path) {
-            Ok(found) if found.size == expected => return,
-            Ok(found) => {
-                let message =
-                    format!("file has {} bytes, the MANIFEST says {expected}", found.size);
-                Error::corruption(message).at(path)
-            }
-            Err(error) => of_named_file(error),
+/// Checks the records of these blob files that tables refer to. What is wrong with the tables
+/// was reported already.
+fn verify_references(
+    db: &DbInner,
+    family: &Family,
+    version: &Version,
+    files: &BTreeSet<FileNumber>,
+    report: &mut VerifyReport,
+) {
+    for (_, table) in version.files().filter(|(_, table)| refers_to(table, files)) {
+        let Ok(mut entries) = db.tables.iterate(family, table, &IterSettings::default(), None)
+        else {
+            continue;
         };
-        faults.push(Fault { error, key_range });
+        entries.seek_to_first();
+        while entries.valid() {
+            if entries.key().value_type() == Some(ValueType::BlobIndex)
+                && let Ok(index) = BlobIndex::decode(entries.value())
+                && files.contains(&index.file)
+            {
+                let key = entries.key().user_key();
+                let reader = db.tables.blob_file(family, index.file);
+                if let Err(error) = reader.and_then(|reader| reader.check(key, &index)) {
+                    let key_range = Some((key.to_vec(), key.to_vec()));
+                    report.faults.push(Fault { error, key_range });
+                }
+            }
+            entries.next();
+        }
     }
+}
+
+fn check(db: &DbInner, families: &[ColumnFamily]) -> Result<CheckReport> {
+    let mut report = CheckReport::default();
+    let mut live: BTreeSet<FileNumber> = BTreeSet::new();
+    for family in families {
+        let current = family.0.current.load_full();
+        let version = &current.version;
+        live.extend(current.generations().flat_map(|memtable| memtable.blobs.numbers()));
+        for (_, file) in version.files() {
+            live.insert(file.number());
+            let (path, range) = (table_path(db, file), key_range(file));
+            for blob_file in
+                blob_files_of(file).filter(|number| !version.blob_files.contains_key(number))
+            {
+                let error =
+                    Error::corruption(format!("large values lie in {}", unnamed(blob_file)));
+                report
+                    .faults
+                    .push(Fault { error: error.at(&path), key_range: Some(range.clone()) });
+            }
+            check_size(db, &mut report.faults, path, file.meta.size, Some(range));
+        }
+        for blob in version.blob_files.values() {
+            live.insert(blob.file.number());
+            check_size(db, &mut report.faults, blob.file.path(), blob_file_size(blob), None);
+        }
+    }
+    report.live_files = live.len() as u64;
+    for (path, kind) in db.tree.data_files()? {
+        let stray = match kind {
+            FileKind::Table(number) | FileKind::Blob(number) => !live.contains(&number),
+            FileKind::Temporary(_) => true,
+            _ => false,
+        };
+        if stray {
+            report.strays.push(path);
+        }
+    }
+    report.strays.sort();
+    Ok(report)
+}
+
+/// With `ldb` for tables that LevelDB named.
+fn table_path(db: &DbInner, file: &TableFile) -> PathBuf {
+    let path = file.path();
+    let old = path.with_extension("ldb");
+    let is_old =
+        db.context.env.fs.metadata(&path).is_err() && db.context.env.fs.metadata(&old).is_ok();
+    if is_old { old } else { path }
+}
+
+fn check_size(
+    db: &DbInner,
+    faults: &mut Vec<Fault>,
+    path: PathBuf,
+    expected: u64,
+    key_range: Option<KeyRange>,
+) {
+    let error = match db.context.env.fs.metadata(&path) {
+        Ok(found) if found.size == expected => return,
+        Ok(found) => {
+            let message = format!("file has {} bytes, the MANIFEST says {expected}", found.size);
+            Error::corruption(message).at(path)
+        }
+        Err(error) => of_named_file(error),
+    };
+    faults.push(Fault { error, key_range });
 }
 
 /// Whether a file is not there, or this user may not read it: no byte of it was checked.

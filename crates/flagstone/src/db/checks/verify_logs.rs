@@ -16,6 +16,7 @@
 //! 5. Another process may be writing: what is damaged is so at a second look, too (see
 //!    `facts/logs.rs`).
 
+use crate::db::facts::logs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,36 +65,33 @@ fn place(error: &Error) -> (Option<PathBuf>, Option<u64>) {
     (error.path().map(PathBuf::from), error.offset())
 }
 
-impl DbInner {
-    /// Reads the WALs that an opening would replay.
-    ///
-    /// # Errors
-    /// `IoError` if their directory cannot be listed.
-    pub(in crate::db) fn verify_logs(self: &Arc<Self>) -> Result<LogReport> {
-        twice_if_need_be(|| self.look_through_logs())
-    }
+/// Reads the WALs that an opening would replay.
+///
+/// # Errors
+/// `IoError` if their directory cannot be listed.
+pub(in crate::db) fn verify_logs(db: &Arc<DbInner>) -> Result<LogReport> {
+    twice_if_need_be(|| look_through_logs(db))
+}
 
-    fn look_through_logs(self: &Arc<Self>) -> Result<LogReport> {
-        let (oldest, newest) = self.log_range();
-        let logs = self.logs_from(oldest)?;
-        let mut scan = Scan {
-            checks: BlobChecks::new(self, &Arc::new(Targets::new(self))),
-            oldest,
-            report: LogReport::default(),
-            ends: BTreeMap::new(),
-            expected: None,
-            torn: Vec::new(),
-            unreadable: BTreeSet::new(),
-        };
-        for (number, file) in &logs {
-            let read =
-                file.as_ref().map_err(Error::clone).and_then(|file| scan.read(*number, file));
-            read.unwrap_or_else(|error| scan.pass_over(*number, error));
-        }
-        let mut report = scan.finish();
-        report.notes.extend(self.missing_log(&logs, newest));
-        Ok(report)
+fn look_through_logs(db: &Arc<DbInner>) -> Result<LogReport> {
+    let (oldest, newest) = logs::log_range(db);
+    let logs = logs::logs_from(db, oldest)?;
+    let mut scan = Scan {
+        checks: BlobChecks::new(db, &Arc::new(Targets::new(db))),
+        oldest,
+        report: LogReport::default(),
+        ends: BTreeMap::new(),
+        expected: None,
+        torn: Vec::new(),
+        unreadable: BTreeSet::new(),
+    };
+    for (number, file) in &logs {
+        let read = file.as_ref().map_err(Error::clone).and_then(|file| scan.read(*number, file));
+        read.unwrap_or_else(|error| scan.pass_over(*number, error));
     }
+    let mut report = scan.finish();
+    report.notes.extend(logs::missing_log(db, &logs, newest));
+    Ok(report)
 }
 
 /// Another process may be writing: what is wrong is so at a second look, too.

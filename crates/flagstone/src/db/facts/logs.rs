@@ -68,172 +68,172 @@ fn try_record(record: &ReplayRecord<'_>) -> Result<Applied> {
     Ok(Applied::Until(sequence))
 }
 
-impl DbInner {
-    /// What an opening under `mode` would make of damage in WALs, and those that cannot be read. A
-    /// database that is open for writing has replayed its own.
-    ///
-    /// # Errors
-    /// `IoError` if their directory cannot be listed.
-    pub(super) fn log_facts(
-        self: &Arc<Self>,
-        mode: RecoveryMode,
-    ) -> Result<(Vec<LogFacts>, Vec<Error>)> {
-        let seen = self.look_at_logs(mode)?;
-        if seen.0.is_empty() && seen.1.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let (mut found, mut unreadable) = self.look_at_logs(mode)?;
-        let places: BTreeSet<_> = seen.0.iter().map(Found::place).collect();
-        found.retain(|found| places.contains(&found.place()));
-        let paths: BTreeSet<_> = seen.1.iter().map(Error::path).collect();
-        unreadable.retain(|error| paths.contains(&error.path()));
-        let facts = found.into_iter().map(|found| LogFacts {
-            what: found.error.without_remedy().to_string(),
-            fate: found.fate,
-            mode: mode.text(),
-            records_behind: found.behind.records,
-            bytes_behind: found.behind.bytes,
-        });
-        Ok((facts.collect(), unreadable))
+/// What an opening under `mode` would make of damage in WALs, and those that cannot be read. A
+/// database that is open for writing has replayed its own.
+///
+/// # Errors
+/// `IoError` if their directory cannot be listed.
+pub(super) fn log_facts(
+    db: &Arc<DbInner>,
+    mode: RecoveryMode,
+) -> Result<(Vec<LogFacts>, Vec<Error>)> {
+    let seen = look_at_logs(db, mode)?;
+    if seen.0.is_empty() && seen.1.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
     }
+    let (mut found, mut unreadable) = look_at_logs(db, mode)?;
+    let places: BTreeSet<_> = seen.0.iter().map(Found::place).collect();
+    found.retain(|found| places.contains(&found.place()));
+    let paths: BTreeSet<_> = seen.1.iter().map(Error::path).collect();
+    unreadable.retain(|error| paths.contains(&error.path()));
+    let facts = found.into_iter().map(|found| LogFacts {
+        what: found.error.without_remedy().to_string(),
+        fate: found.fate,
+        mode: mode.text(),
+        records_behind: found.behind.records,
+        bytes_behind: found.behind.bytes,
+    });
+    Ok((facts.collect(), unreadable))
+}
 
-    fn look_at_logs(self: &Arc<Self>, mode: RecoveryMode) -> Result<(Vec<Found>, Vec<Error>)> {
-        let (oldest, newest) = self.log_range();
-        let opened = self.logs_from(oldest)?;
-        let (mut found, mut unreadable) = (Vec::new(), Vec::new());
-        let mut needed_from = oldest;
-        for run in opened.chunk_by(|(_, before), (_, after)| before.is_ok() && after.is_ok()) {
-            if let [(number, Err(error))] = run {
-                needed_from = behind_unreadable(*number);
-                unreadable.push(error.clone());
-                continue;
-            }
-            let mut rest = run;
-            while let Err(error) =
-                self.look_at_run(rest, needed_from, mode).map(|of_run| found.extend(of_run))
-            {
-                // It could be opened, and not be read.
-                let place = rest.iter().position(|(number, _)| *number == number_of(&error));
-                unreadable.push(error);
-                let Some(place) = place else { break };
-                match self.look_at_run(&rest[..place], needed_from, mode) {
-                    Ok(of_run) => found.extend(of_run),
-                    Err(error) => unreadable.push(error),
-                }
-                needed_from = behind_unreadable(rest[place].0);
-                rest = &rest[place + 1..];
-            }
+fn look_at_logs(db: &Arc<DbInner>, mode: RecoveryMode) -> Result<(Vec<Found>, Vec<Error>)> {
+    let (oldest, newest) = log_range(db);
+    let opened = logs_from(db, oldest)?;
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+    let mut needed_from = oldest;
+    for run in opened.chunk_by(|(_, before), (_, after)| before.is_ok() && after.is_ok()) {
+        if let [(number, Err(error))] = run {
+            needed_from = behind_unreadable(*number);
+            unreadable.push(error.clone());
+            continue;
         }
-        let missing = self.missing_log(&opened, newest);
-        found.extend(missing.map(|error| Found {
-            error,
-            fate: LogFate::Missing,
-            behind: Behind::default(),
-        }));
-        Ok((found, unreadable))
-    }
-
-    /// Replays WALs that follow one another.
-    fn look_at_run(
-        self: &Arc<Self>,
-        run: &[Opened],
-        needed_from: FileNumber,
-        mode: RecoveryMode,
-    ) -> Result<Vec<Found>> {
-        let logs: Vec<Log> = run
-            .iter()
-            .filter_map(|(number, file)| Some((*number, file.as_ref().ok()?.clone())))
-            .collect();
-        let checks = BlobChecks::new(self, &Arc::new(Targets::new(self)));
-        let reading = Reading { checks: Some(Arc::new(checks)), ..Reading::default() };
-        match replay(&logs, needed_from, mode, &reading, &mut try_record) {
-            Ok(outcome) => self.judge(&logs, &outcome),
-            Err(error) if error.is_corruption() => {
-                let places: Vec<_> =
-                    places_behind(&logs, number_of(&error), &error, true).collect();
-                let behind = Counts::of(&logs, places.iter().copied())?.behind(places);
-                Ok(vec![Found { error, fate: LogFate::Refused, behind }])
+        let mut rest = run;
+        while let Err(error) =
+            look_at_run(db, rest, needed_from, mode).map(|of_run| found.extend(of_run))
+        {
+            // It could be opened, and not be read.
+            let place = rest.iter().position(|(number, _)| *number == number_of(&error));
+            unreadable.push(error);
+            let Some(place) = place else { break };
+            match look_at_run(db, &rest[..place], needed_from, mode) {
+                Ok(of_run) => found.extend(of_run),
+                Err(error) => unreadable.push(error),
             }
-            Err(error) => Err(error),
+            needed_from = behind_unreadable(rest[place].0);
+            rest = &rest[place + 1..];
         }
     }
+    let missing = missing_log(db, &opened, newest);
+    found.extend(missing.map(|error| Found {
+        error,
+        fate: LogFate::Missing,
+        behind: Behind::default(),
+    }));
+    Ok((found, unreadable))
+}
 
-    /// The oldest WAL that any family needs, and the newest that the MANIFEST knows of; that is
-    /// older where a family that was dropped had been flushed last.
-    pub(in crate::db) fn log_range(&self) -> (FileNumber, FileNumber) {
-        (self.tree.oldest_log_number(), self.tree.newest_recorded_wal())
+/// Replays WALs that follow one another.
+fn look_at_run(
+    db: &Arc<DbInner>,
+    run: &[Opened],
+    needed_from: FileNumber,
+    mode: RecoveryMode,
+) -> Result<Vec<Found>> {
+    let logs: Vec<Log> = run
+        .iter()
+        .filter_map(|(number, file)| Some((*number, file.as_ref().ok()?.clone())))
+        .collect();
+    let checks = BlobChecks::new(db, &Arc::new(Targets::new(db)));
+    let reading = Reading { checks: Some(Arc::new(checks)), ..Reading::default() };
+    match replay(&logs, needed_from, mode, &reading, &mut try_record) {
+        Ok(outcome) => judge(db, &logs, &outcome),
+        Err(error) if error.is_corruption() => {
+            let places: Vec<_> = places_behind(&logs, number_of(&error), &error, true).collect();
+            let behind = Counts::of(&logs, places.iter().copied())?.behind(places);
+            Ok(vec![Found { error, fate: LogFate::Refused, behind }])
+        }
+        Err(error) => Err(error),
     }
+}
 
-    /// What there is to say if `newest`, which is still needed, is not among these WALs, nor a
-    /// newer one. RocksDB's checkpoints have none that is empty.
-    pub(in crate::db) fn missing_log(&self, logs: &[Opened], newest: FileNumber) -> Option<Error> {
-        let is_needed = newest > FileNumber(0) && newest >= self.log_range().0;
-        let is_missing = is_needed && !logs.iter().any(|(number, _)| *number >= newest);
-        is_missing.then(|| {
-            let path = file_name::wal(&self.context.wal_directory, newest);
-            Error::corruption("the WAL that was written last is missing, unless it was empty")
-                .at(path)
+/// The oldest WAL that any family needs, and the newest that the MANIFEST knows of; that is
+/// older where a family that was dropped had been flushed last.
+pub(in crate::db) fn log_range(db: &DbInner) -> (FileNumber, FileNumber) {
+    (db.tree.oldest_log_number(), db.tree.newest_recorded_wal())
+}
+
+/// What there is to say if `newest`, which is still needed, is not among these WALs, nor a
+/// newer one. RocksDB's checkpoints have none that is empty.
+pub(in crate::db) fn missing_log(
+    db: &DbInner,
+    logs: &[Opened],
+    newest: FileNumber,
+) -> Option<Error> {
+    let is_needed = newest > FileNumber(0) && newest >= log_range(db).0;
+    let is_missing = is_needed && !logs.iter().any(|(number, _)| *number >= newest);
+    is_missing.then(|| {
+        let path = file_name::wal(&db.context.wal_directory, newest);
+        Error::corruption("the WAL that was written last is missing, unless it was empty").at(path)
+    })
+}
+
+/// The WALs from that one on.
+///
+/// # Errors
+/// `IoError` if their directory cannot be listed.
+pub(in crate::db) fn logs_from(db: &DbInner, oldest: FileNumber) -> Result<Vec<Opened>> {
+    let names = db.context.env.fs.list(&db.context.wal_directory)?;
+    let mut numbers: Vec<_> = names
+        .iter()
+        .filter_map(|name| match FileKind::parse(name) {
+            Some(FileKind::Wal(number)) if number >= oldest => Some(number),
+            _ => None,
         })
-    }
-
-    /// The WALs from that one on.
-    ///
-    /// # Errors
-    /// `IoError` if their directory cannot be listed.
-    pub(in crate::db) fn logs_from(&self, oldest: FileNumber) -> Result<Vec<Opened>> {
-        let names = self.context.env.fs.list(&self.context.wal_directory)?;
-        let mut numbers: Vec<_> = names
-            .iter()
-            .filter_map(|name| match FileKind::parse(name) {
-                Some(FileKind::Wal(number)) if number >= oldest => Some(number),
-                _ => None,
-            })
-            .collect();
-        numbers.sort_unstable();
-        let mut logs = Vec::new();
-        for number in numbers {
-            match self.context.env.fs.open_random_access(
-                &file_name::wal(&self.context.wal_directory, number),
-                IoMode::Buffered,
-            ) {
-                // Whoever writes the database has flushed it meanwhile.
-                Err(error) if error.is_not_found() => {}
-                opened => logs.push((number, opened)),
-            }
+        .collect();
+    numbers.sort_unstable();
+    let mut logs = Vec::new();
+    for number in numbers {
+        match db.context.env.fs.open_random_access(
+            &file_name::wal(&db.context.wal_directory, number),
+            IoMode::Buffered,
+        ) {
+            // Whoever writes the database has flushed it meanwhile.
+            Err(error) if error.is_not_found() => {}
+            opened => logs.push((number, opened)),
         }
-        Ok(logs)
     }
+    Ok(logs)
+}
 
-    fn judge(&self, logs: &[Log], outcome: &RecoveryOutcome) -> Result<Vec<Found>> {
-        let mut found = Vec::new();
-        let met = outcome.judged.iter().filter(|judged| judged.verdict != Verdict::Stop);
-        let behind_met = |judged: &Judged| places_behind(logs, judged.wal, &judged.error, false);
-        let behind_stop = |stop: &Stop| places_behind(logs, stop.wal, &stop.error, true);
-        let places =
-            met.clone().flat_map(behind_met).chain(outcome.stopped.iter().flat_map(behind_stop));
-        let counts = Counts::of(logs, places)?;
-        for judged in met {
-            let behind = counts.behind(behind_met(judged));
-            if behind.records > 0 {
-                let is_passed = judged.verdict == Verdict::Skip;
-                let fate = if is_passed { LogFate::PassedOver } else { LogFate::WalEnds };
-                found.push(Found { error: judged.error.clone(), fate, behind });
-            }
+fn judge(db: &DbInner, logs: &[Log], outcome: &RecoveryOutcome) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    let met = outcome.judged.iter().filter(|judged| judged.verdict != Verdict::Stop);
+    let behind_met = |judged: &Judged| places_behind(logs, judged.wal, &judged.error, false);
+    let behind_stop = |stop: &Stop| places_behind(logs, stop.wal, &stop.error, true);
+    let places =
+        met.clone().flat_map(behind_met).chain(outcome.stopped.iter().flat_map(behind_stop));
+    let counts = Counts::of(logs, places)?;
+    for judged in met {
+        let behind = counts.behind(behind_met(judged));
+        if behind.records > 0 {
+            let is_passed = judged.verdict == Verdict::Skip;
+            let fate = if is_passed { LogFate::PassedOver } else { LogFate::WalEnds };
+            found.push(Found { error: judged.error.clone(), fate, behind });
         }
-        // Others are where an opening has gone on already.
-        let Some(stop) = &outcome.stopped else { return Ok(found) };
-        let behind = counts.behind(behind_stop(stop));
-        let refused = self.check_families_agree(outcome).err();
-        let is_end_lost = number_of(&stop.error) != stop.wal;
-        let fate = match &refused {
-            Some(_) => LogFate::Refused,
-            None if behind.records > 0 || is_end_lost => LogFate::HistoryEnds,
-            None if stop.is_expected => return Ok(found),
-            None => LogFate::TornEnd,
-        };
-        found.push(Found { error: refused.unwrap_or_else(|| stop.error.clone()), fate, behind });
-        Ok(found)
     }
+    // Others are where an opening has gone on already.
+    let Some(stop) = &outcome.stopped else { return Ok(found) };
+    let behind = counts.behind(behind_stop(stop));
+    let refused = db.check_families_agree(outcome).err();
+    let is_end_lost = number_of(&stop.error) != stop.wal;
+    let fate = match &refused {
+        Some(_) => LogFate::Refused,
+        None if behind.records > 0 || is_end_lost => LogFate::HistoryEnds,
+        None if stop.is_expected => return Ok(found),
+        None => LogFate::TornEnd,
+    };
+    found.push(Found { error: refused.unwrap_or_else(|| stop.error.clone()), fate, behind });
+    Ok(found)
 }
 
 /// What lies behind a WAL that cannot be read does not miss it.

@@ -1,5 +1,7 @@
 //! Putting the engine together, keeping its OPTIONS file, and closing it.
 
+use crate::db::open_files;
+use crate::db::trace;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -113,7 +115,7 @@ impl DbInner {
         // None begins any more, and each that runs ends, also with a panic.
         self.tree.wait_for_callers();
         self.tree.families.read().values().for_each(|family| family.parked.close());
-        self.end_traces();
+        trace::end_traces(self);
         self.jobs.purge_all_obsolete_files();
         let ended = self.pipeline.end_wal();
         self.tree.end_manifest();
@@ -122,7 +124,7 @@ impl DbInner {
         self.options_file.wait();
         let share = self.lifecycle.memory_share.lock().take();
         drop(share);
-        self.unlist();
+        open_files::unlist(self);
         self.disk.release_directory();
         flushed.and(ended)
     }

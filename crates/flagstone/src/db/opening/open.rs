@@ -7,6 +7,8 @@
 //!    obsolete.
 //! 5. Start the workers.
 
+use crate::db::budget;
+use crate::db::open_files;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -235,8 +237,8 @@ impl Opening<'_> {
         }
         manifest::find_holes(&versions)?;
         let inner = Arc::new(self.assemble(versions));
-        inner.join_memory_share();
-        inner.list_as_open();
+        budget::join_memory_share(&inner);
+        open_files::list_as_open(&inner);
         if !self.read_only {
             inner.disk.set_hole_size(self.block_size(&inner)?);
         }

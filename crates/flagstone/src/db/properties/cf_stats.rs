@@ -136,73 +136,67 @@ pub(super) fn write_stalls(activity: &Activity) -> String {
     format!("Write Stall (count): {}\n", figures.join(", "))
 }
 
-impl DbInner {
-    /// `rocksdb.cf-write-stall-stats`.
-    pub(super) fn cf_write_stalls(&self, family: &Family) -> String {
-        self.tree.activity(family).map_or(String::new(), |activity| write_stalls(&activity))
-    }
+/// `rocksdb.cf-write-stall-stats`.
+pub(super) fn cf_write_stalls(db: &DbInner, family: &Family) -> String {
+    db.tree.activity(family).map_or(String::new(), |activity| write_stalls(&activity))
+}
 
-    /// `rocksdb.cfstats-no-file-histogram`: the latencies of reads are not measured.
-    pub(super) fn cf_stats(&self, family: &Family) -> String {
-        let current = family.current.load();
-        let version = &current.version;
-        let (activity, scores) = self.tree.activity_and_scores(family, version);
-        let mut text = head(&family.name, "Level");
-        let rows = levels(version, &scores, &activity);
-        text.extend(rows.iter().map(Row::text));
-        text.push_str(&head(&family.name, "Priority"));
-        for (name, done) in [("Low", activity.compactions), ("High", activity.flushes)] {
-            if done.count > 0 {
-                text.push_str(&Row::of_activity(name, done).text());
-            }
+/// `rocksdb.cfstats-no-file-histogram`: the latencies of reads are not measured.
+pub(super) fn cf_stats(db: &DbInner, family: &Family) -> String {
+    let current = family.current.load();
+    let version = &current.version;
+    let (activity, scores) = db.tree.activity_and_scores(family, version);
+    let mut text = head(&family.name, "Level");
+    let rows = levels(version, &scores, &activity);
+    text.extend(rows.iter().map(Row::text));
+    text.push_str(&head(&family.name, "Priority"));
+    for (name, done) in [("Low", activity.compactions), ("High", activity.flushes)] {
+        if done.count > 0 {
+            text.push_str(&Row::of_activity(name, done).text());
         }
-        let blobs = blob_file_totals(version);
+    }
+    let blobs = blob_file_totals(version);
+    let _ = writeln!(
+        text,
+        "\nBlob file count: {}, total size: {:.1} GB, garbage size: {:.1} GB, space amp: {:.1}\n",
+        version.blob_files.len(),
+        blobs.total as f64 / GB,
+        blobs.garbage as f64 / GB,
+        blobs.amplification()
+    );
+    text.push_str(&sums_of_cf(db, &activity));
+    let options = family.options.load();
+    let pending = stall_input(&options, version, current.immutable.len(), BlobWaste::default());
+    let _ =
+        writeln!(text, "Estimated pending compaction bytes: {}", pending.pending_compaction_bytes);
+    text.push_str(&write_stalls(&activity));
+    text
+}
+
+fn sums_of_cf(db: &DbInner, activity: &Activity) -> String {
+    let up = (db.context.env.clock.now_us().saturating_sub(db.context.opened_at_us)) as f64 / 1e6;
+    let flushed = activity.flushes.all_written() as f64 / GB;
+    let mut all = activity.flushes;
+    all.add(&activity.compactions);
+    let (written, read) = (all.all_written(), all.read());
+    let per_second = |bytes: u64| bytes as f64 / MB / up.max(0.001);
+    let mut text = format!("Uptime(secs): {up:.1} total, {up:.1} interval\n");
+    let _ = writeln!(text, "Flush(GB): cumulative {flushed:.3}, interval {flushed:.3}");
+    // There is no ingestion of tables.
+    text.push_str("AddFile(GB): cumulative 0.000, interval 0.000\n");
+    for what in ["Total Files", "L0 Files", "Keys"] {
+        let _ = writeln!(text, "AddFile({what}): cumulative 0, interval 0");
+    }
+    for period in ["Cumulative", "Interval"] {
         let _ = writeln!(
             text,
-            "\nBlob file count: {}, total size: {:.1} GB, garbage size: {:.1} GB, space amp: {:.1}\n",
-            version.blob_files.len(),
-            blobs.total as f64 / GB,
-            blobs.garbage as f64 / GB,
-            blobs.amplification()
+            "{period} compaction: {:.2} GB write, {:.2} MB/s write, {:.2} GB read, {:.2} MB/s read, {:.1} seconds",
+            written as f64 / GB,
+            per_second(written),
+            read as f64 / GB,
+            per_second(read),
+            all.micros as f64 / 1e6
         );
-        text.push_str(&self.sums_of_cf(&activity));
-        let options = family.options.load();
-        let pending = stall_input(&options, version, current.immutable.len(), BlobWaste::default());
-        let _ = writeln!(
-            text,
-            "Estimated pending compaction bytes: {}",
-            pending.pending_compaction_bytes
-        );
-        text.push_str(&write_stalls(&activity));
-        text
     }
-
-    fn sums_of_cf(&self, activity: &Activity) -> String {
-        let up = (self.context.env.clock.now_us().saturating_sub(self.context.opened_at_us)) as f64
-            / 1e6;
-        let flushed = activity.flushes.all_written() as f64 / GB;
-        let mut all = activity.flushes;
-        all.add(&activity.compactions);
-        let (written, read) = (all.all_written(), all.read());
-        let per_second = |bytes: u64| bytes as f64 / MB / up.max(0.001);
-        let mut text = format!("Uptime(secs): {up:.1} total, {up:.1} interval\n");
-        let _ = writeln!(text, "Flush(GB): cumulative {flushed:.3}, interval {flushed:.3}");
-        // There is no ingestion of tables.
-        text.push_str("AddFile(GB): cumulative 0.000, interval 0.000\n");
-        for what in ["Total Files", "L0 Files", "Keys"] {
-            let _ = writeln!(text, "AddFile({what}): cumulative 0, interval 0");
-        }
-        for period in ["Cumulative", "Interval"] {
-            let _ = writeln!(
-                text,
-                "{period} compaction: {:.2} GB write, {:.2} MB/s write, {:.2} GB read, {:.2} MB/s read, {:.1} seconds",
-                written as f64 / GB,
-                per_second(written),
-                read as f64 / GB,
-                per_second(read),
-                all.micros as f64 / 1e6
-            );
-        }
-        text
-    }
+    text
 }

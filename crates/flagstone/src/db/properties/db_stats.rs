@@ -74,29 +74,26 @@ impl DbFigures {
     }
 }
 
-impl DbInner {
-    pub(super) fn db_stats(&self) -> String {
-        let now = DbFigures {
-            up_us: self.context.env.clock.now_us().saturating_sub(self.context.opened_at_us),
-            bytes: self.context.statistics.get(Ticker::BytesWritten),
-            keys: self.context.statistics.get(Ticker::KeysWritten),
-            writes: self.context.statistics.get(Ticker::Writes),
-            logged_writes: self.context.statistics.get(Ticker::LoggedWrites),
-            wal_bytes: self.context.statistics.get(Ticker::WalBytes),
-            wal_syncs: self.context.statistics.get(Ticker::WalSyncs),
-            stall_us: self.context.statistics.get(Ticker::StallMicros),
-        };
-        let before = std::mem::replace(&mut *self.last_report.lock(), now);
-        let lately = now.since(&before);
-        let (total, interval) = (now.seconds(), lately.seconds());
-        let up =
-            format!("\n** DB Stats **\nUptime(secs): {total:.1} total, {interval:.1} interval\n");
-        [up, now.text("Cumulative"), lately.text("Interval"), self.db_write_stalls()].concat()
-    }
+pub(super) fn db_stats(db: &DbInner) -> String {
+    let now = DbFigures {
+        up_us: db.context.env.clock.now_us().saturating_sub(db.context.opened_at_us),
+        bytes: db.context.statistics.get(Ticker::BytesWritten),
+        keys: db.context.statistics.get(Ticker::KeysWritten),
+        writes: db.context.statistics.get(Ticker::Writes),
+        logged_writes: db.context.statistics.get(Ticker::LoggedWrites),
+        wal_bytes: db.context.statistics.get(Ticker::WalBytes),
+        wal_syncs: db.context.statistics.get(Ticker::WalSyncs),
+        stall_us: db.context.statistics.get(Ticker::StallMicros),
+    };
+    let before = std::mem::replace(&mut *db.last_report.lock(), now);
+    let lately = now.since(&before);
+    let (total, interval) = (now.seconds(), lately.seconds());
+    let up = format!("\n** DB Stats **\nUptime(secs): {total:.1} total, {interval:.1} interval\n");
+    [up, now.text("Cumulative"), lately.text("Interval"), db_write_stalls(db)].concat()
+}
 
-    /// `rocksdb.db-write-stall-stats`.
-    pub(super) fn db_write_stalls(&self) -> String {
-        let stops = self.tree.memtable_stops();
-        format!("Write Stall (count): write-buffer-manager-limit-stops: {stops}\n")
-    }
+/// `rocksdb.db-write-stall-stats`.
+pub(super) fn db_write_stalls(db: &DbInner) -> String {
+    let stops = db.tree.memtable_stops();
+    format!("Write Stall (count): write-buffer-manager-limit-stops: {stops}\n")
 }

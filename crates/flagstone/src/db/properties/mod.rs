@@ -10,6 +10,7 @@ pub(crate) mod human;
 mod numbers;
 mod tables;
 
+use crate::db::pins;
 use std::fmt::Write as _;
 
 use self::tables::{aggregated_properties, blob_file_totals, blob_stats, level_stats, table_list};
@@ -103,17 +104,17 @@ impl Db {
         inner.disk.check_owner(&family.0).ok()?;
         let version = family.0.current.load().version.clone();
         match name {
-            "rocksdb.stats" => Some(inner.stats_text(&family.0)),
+            "rocksdb.stats" => Some(stats_text(inner, &family.0)),
             "rocksdb.cfstats" | "rocksdb.cfstats-no-file-histogram" => {
-                Some(inner.cf_stats(&family.0))
+                Some(cf_stats::cf_stats(inner, &family.0))
             }
-            "rocksdb.cf-write-stall-stats" => Some(inner.cf_write_stalls(&family.0)),
-            "rocksdb.dbstats" => Some(inner.db_stats()),
-            "rocksdb.db-write-stall-stats" => Some(inner.db_write_stalls()),
-            "rocksdb.options-statistics" => Some(inner.statistics_text()),
-            "rocksdb.aggregated-table-properties" => {
-                Some(aggregated_properties(&inner.sum_of_properties(&family.0, &version, None)?))
-            }
+            "rocksdb.cf-write-stall-stats" => Some(cf_stats::cf_write_stalls(inner, &family.0)),
+            "rocksdb.dbstats" => Some(db_stats::db_stats(inner)),
+            "rocksdb.db-write-stall-stats" => Some(db_stats::db_write_stalls(inner)),
+            "rocksdb.options-statistics" => Some(statistics_text(inner)),
+            "rocksdb.aggregated-table-properties" => Some(aggregated_properties(
+                &tables::sum_of_properties(inner, &family.0, &version, None)?,
+            )),
             "rocksdb.levelstats" => Some(level_stats(&version)),
             "rocksdb.sstables" => Some(table_list(&version)),
             "rocksdb.blob-stats" => Some(blob_stats(&version)),
@@ -121,10 +122,12 @@ impl Db {
             "flagstone.key-faults" => Some(
                 inner.tree.key_faults_in_words().iter().map(|fault| format!("{fault}\n")).collect(),
             ),
-            "flagstone.pins" => Some(inner.pins(PINS_SHOWN).to_string()),
+            "flagstone.pins" => Some(pins::pins(inner, PINS_SHOWN).to_string()),
             "flagstone.background-error" => Some(inner.context.poison.describe()),
-            _ => match inner.property_with_argument(&family.0, &version, name) {
-                None => inner.int_property(&family.0, name).map(|value| value.to_string()),
+            _ => match property_with_argument(inner, &family.0, &version, name) {
+                None => {
+                    numbers::int_property(inner, &family.0, name).map(|value| value.to_string())
+                }
                 text => text,
             },
         }
@@ -135,7 +138,7 @@ impl Db {
     pub fn int_property(&self, family: &ColumnFamily, name: &str) -> Option<u64> {
         let inner = self.inner();
         inner.disk.check_owner(&family.0).ok()?;
-        inner.int_property(&family.0, name)
+        numbers::int_property(inner, &family.0, name)
     }
 
     /// The sum of a property over all families, as RocksDB's `GetAggregatedIntProperty`: of those
@@ -170,107 +173,104 @@ impl Db {
     }
 }
 
-impl DbInner {
-    /// A property whose name ends in a number.
-    fn property_with_argument(
-        &self,
-        family: &Family,
-        version: &Version,
-        name: &str,
-    ) -> Option<String> {
-        let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        let (property, argument) = name.split_at(name.len() - digits);
-        let files = || version.levels.get(argument.parse::<usize>().ok()?);
-        Some(match property {
-            "rocksdb.num-files-at-level" => files()?.len().to_string(),
-            "rocksdb.compression-ratio-at-level" => {
-                format!("{:.6}", self.compression_ratio(family, files()?)?)
-            }
-            "rocksdb.aggregated-table-properties-at-level" => {
-                files()?;
-                let level = argument.parse().ok();
-                aggregated_properties(&self.sum_of_properties(family, version, level)?)
-            }
-            "rocksdb.live-sst-files-size-at-temperature" => {
-                let wanted = Temperature::from_byte(argument.parse().ok()?);
-                let tables = version.files().filter(|(_, file)| file.meta.temperature == wanted);
-                tables.map(|(_, file)| file.meta.size).fold(0, u64::saturating_add).to_string()
-            }
-            _ => return None,
-        })
-    }
+/// A property whose name ends in a number.
+fn property_with_argument(
+    db: &DbInner,
+    family: &Family,
+    version: &Version,
+    name: &str,
+) -> Option<String> {
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (property, argument) = name.split_at(name.len() - digits);
+    let files = || version.levels.get(argument.parse::<usize>().ok()?);
+    Some(match property {
+        "rocksdb.num-files-at-level" => files()?.len().to_string(),
+        "rocksdb.compression-ratio-at-level" => {
+            format!("{:.6}", tables::compression_ratio(db, family, files()?)?)
+        }
+        "rocksdb.aggregated-table-properties-at-level" => {
+            files()?;
+            let level = argument.parse().ok();
+            aggregated_properties(&tables::sum_of_properties(db, family, version, level)?)
+        }
+        "rocksdb.live-sst-files-size-at-temperature" => {
+            let wanted = Temperature::from_byte(argument.parse().ok()?);
+            let tables = version.files().filter(|(_, file)| file.meta.temperature == wanted);
+            tables.map(|(_, file)| file.meta.size).fold(0, u64::saturating_add).to_string()
+        }
+        _ => return None,
+    })
+}
 
-    /// What RocksDB says under this name, then all counters, and who keeps what.
-    fn stats_text(&self, family: &Family) -> String {
-        let mut text = self.cf_stats(family)
-            + &self.db_stats()
-            + "\n** Counters **\n"
-            + &self.statistics_text();
-        let _ = writeln!(
-            text,
-            "latest sequence number : {}",
-            self.snapshots.published.load(Ordering::Acquire)
-        );
-        text.push_str(&self.state_text());
-        let _ = write!(text, "** Who keeps what **\n{}", self.pins(PINS_SHOWN));
-        text
-    }
+/// What RocksDB says under this name, then all counters, and who keeps what.
+fn stats_text(db: &DbInner, family: &Family) -> String {
+    let mut text = cf_stats::cf_stats(db, family)
+        + &db_stats::db_stats(db)
+        + "\n** Counters **\n"
+        + &statistics_text(db);
+    let _ = writeln!(
+        text,
+        "latest sequence number : {}",
+        db.snapshots.published.load(Ordering::Acquire)
+    );
+    text.push_str(&state_text(db));
+    let _ = write!(text, "** Who keeps what **\n{}", pins::pins(db, PINS_SHOWN));
+    text
+}
 
-    /// What a doctor asks beside the counters; it reads these lines, too (`doctor/told.rs`).
-    fn state_text(&self) -> String {
-        let now_us = self.context.env.clock.now_us();
-        let control = &self.pipeline.control;
-        format!(
-            "** State **\nstate : {}\nwriters : {}\nwriters held up : {} us\nwriters stopped : {} s\n\
-             block cache capacity : {} bytes\n",
-            self.context.poison.describe(),
-            control.condition(),
-            control.held_up_us(now_us),
-            control.stopped_us(now_us) / 1_000_000,
-            self.tables.caches().blocks().capacity()
-        )
-    }
+/// What a doctor asks beside the counters; it reads these lines, too (`doctor/told.rs`).
+fn state_text(db: &DbInner) -> String {
+    let now_us = db.context.env.clock.now_us();
+    let control = &db.pipeline.control;
+    format!(
+        "** State **\nstate : {}\nwriters : {}\nwriters held up : {} us\nwriters stopped : {} s\n\
+         block cache capacity : {} bytes\n",
+        db.context.poison.describe(),
+        control.condition(),
+        control.held_up_us(now_us),
+        control.stopped_us(now_us) / 1_000_000,
+        db.tables.caches().blocks().capacity()
+    )
+}
 
-    fn statistics_text(&self) -> String {
-        let counters =
-            Ticker::ALL.iter().map(|ticker| (ticker.name(), self.context.statistics.get(*ticker)));
-        let lines: String =
-            counters.map(|(name, count)| format!("{name} COUNT : {count}\n")).collect();
-        lines + &self.cache_lines()
-    }
+fn statistics_text(db: &DbInner) -> String {
+    let counters =
+        Ticker::ALL.iter().map(|ticker| (ticker.name(), db.context.statistics.get(*ticker)));
+    let lines: String = counters.map(|(name, count)| format!("{name} COUNT : {count}\n")).collect();
+    lines + &cache_lines(db)
+}
 
-    /// What both tiers of the block cache, and that of values, did, by the names of RocksDB's
-    /// tickers.
-    fn cache_lines(&self) -> String {
-        let first = self.tables.caches().blocks().statistics();
-        let second = self
-            .tables
-            .caches()
-            .second_tier()
-            .map_or_else(CacheStatistics::default, |tier| tier.statistics());
-        let lines = [
-            ("rocksdb.block.cache.hit", first.hits),
-            ("rocksdb.block.cache.miss", first.misses),
-            ("rocksdb.block.cache.add", first.inserts),
-            ("flagstone.block.cache.evictions", first.evictions),
-            ("rocksdb.compressed.secondary.cache.hits", second.hits),
-            ("flagstone.compressed.secondary.cache.misses", second.misses),
-            ("flagstone.compressed.secondary.cache.adds", second.inserts),
-        ];
-        let blobs = if self.tables.caches().has_blob_cache() {
-            self.tables.caches().blobs().statistics()
-        } else {
-            CacheStatistics::default()
-        };
-        let blob_lines = [
-            ("rocksdb.blobdb.cache.hit", blobs.hits),
-            ("rocksdb.blobdb.cache.miss", blobs.misses),
-            ("rocksdb.blobdb.cache.add", blobs.inserts),
-        ];
-        let reopens = [("flagstone.file.reopens", self.tables.file_reopens())];
-        let lines = lines.iter().chain(&blob_lines).chain(&reopens);
-        lines.map(|(name, count)| format!("{name} COUNT : {count}\n")).collect()
-    }
+/// What both tiers of the block cache, and that of values, did, by the names of RocksDB's
+/// tickers.
+fn cache_lines(db: &DbInner) -> String {
+    let first = db.tables.caches().blocks().statistics();
+    let second = db
+        .tables
+        .caches()
+        .second_tier()
+        .map_or_else(CacheStatistics::default, |tier| tier.statistics());
+    let lines = [
+        ("rocksdb.block.cache.hit", first.hits),
+        ("rocksdb.block.cache.miss", first.misses),
+        ("rocksdb.block.cache.add", first.inserts),
+        ("flagstone.block.cache.evictions", first.evictions),
+        ("rocksdb.compressed.secondary.cache.hits", second.hits),
+        ("flagstone.compressed.secondary.cache.misses", second.misses),
+        ("flagstone.compressed.secondary.cache.adds", second.inserts),
+    ];
+    let blobs = if db.tables.caches().has_blob_cache() {
+        db.tables.caches().blobs().statistics()
+    } else {
+        CacheStatistics::default()
+    };
+    let blob_lines = [
+        ("rocksdb.blobdb.cache.hit", blobs.hits),
+        ("rocksdb.blobdb.cache.miss", blobs.misses),
+        ("rocksdb.blobdb.cache.add", blobs.inserts),
+    ];
+    let reopens = [("flagstone.file.reopens", db.tables.file_reopens())];
+    let lines = lines.iter().chain(&blob_lines).chain(&reopens);
+    lines.map(|(name, count)| format!("{name} COUNT : {count}\n")).collect()
 }
 
 /// Bytes of garbage in blob files, but for holes.

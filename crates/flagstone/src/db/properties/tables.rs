@@ -96,40 +96,36 @@ pub(super) fn aggregated_properties(sums: &TableProperties) -> String {
     fields.iter().map(|(name, value)| format!("{name}={value}; ")).collect()
 }
 
-impl DbInner {
-    /// The sums of what tables say of themselves, of one level or of all; `None` if one of them
-    /// cannot be opened.
-    pub(super) fn sum_of_properties(
-        &self,
-        family: &Family,
-        version: &Version,
-        level: Option<usize>,
-    ) -> Option<TableProperties> {
-        let mut sums = TableProperties::default();
-        for (_, file) in
-            version.files().filter(|(of_file, _)| level.is_none_or(|level| level == *of_file))
-        {
-            sums.add(self.tables.open(family, file).ok()?.properties());
-        }
-        Some(sums)
+/// The sums of what tables say of themselves, of one level or of all; `None` if one of them
+/// cannot be opened.
+pub(super) fn sum_of_properties(
+    db: &DbInner,
+    family: &Family,
+    version: &Version,
+    level: Option<usize>,
+) -> Option<TableProperties> {
+    let mut sums = TableProperties::default();
+    for (_, file) in
+        version.files().filter(|(of_file, _)| level.is_none_or(|level| level == *of_file))
+    {
+        sums.add(db.tables.open(family, file).ok()?.properties());
     }
+    Some(sums)
+}
 
-    /// How many times as large the keys and values of these tables are as their files; -1 without
-    /// tables.
-    pub(super) fn compression_ratio(
-        &self,
-        family: &Family,
-        files: &[Arc<TableFile>],
-    ) -> Option<f64> {
-        let (mut raw, mut stored) = (0u64, 0u64);
-        for file in files {
-            let table = self.tables.open(family, file).ok()?;
-            let properties = table.properties();
-            raw = raw
-                .saturating_add(properties.raw_key_size)
-                .saturating_add(properties.raw_value_size);
-            stored = stored.saturating_add(file.meta.size);
-        }
-        Some(if stored == 0 { -1.0 } else { raw as f64 / stored as f64 })
+/// How many times as large the keys and values of these tables are as their files; -1 without
+/// tables.
+pub(super) fn compression_ratio(
+    db: &DbInner,
+    family: &Family,
+    files: &[Arc<TableFile>],
+) -> Option<f64> {
+    let (mut raw, mut stored) = (0u64, 0u64);
+    for file in files {
+        let table = db.tables.open(family, file).ok()?;
+        let properties = table.properties();
+        raw = raw.saturating_add(properties.raw_key_size).saturating_add(properties.raw_value_size);
+        stored = stored.saturating_add(file.meta.size);
     }
+    Some(if stored == 0 { -1.0 } else { raw as f64 / stored as f64 })
 }

@@ -21,6 +21,7 @@
 mod open_wal;
 pub(in crate::db) mod position;
 
+use crate::db::wal_files;
 use std::fmt;
 use std::sync::Arc;
 
@@ -164,7 +165,7 @@ impl Db {
                 "there is no write with sequence number {wanted}: the last one has {last}"
             )));
         }
-        let wal = inner.wal_with(wanted, last)?;
+        let wal = wal_with(inner, wanted, last)?;
         Ok(Updates::begin(inner, wal, wanted, wanted))
     }
 
@@ -173,9 +174,9 @@ impl Db {
     /// # Errors
     /// `IoError`.
     pub fn oldest_update(&self) -> Result<Option<SequenceNumber>> {
-        for wal in self.inner().wal_files().0 {
+        for wal in wal_files::wal_files(self.inner()).0 {
             // One that is gone meanwhile is not the oldest.
-            let opened = ignoring_absence(self.inner().open_wal(&wal, wal.size))?;
+            let opened = ignoring_absence(open_wal(self.inner(), &wal, wal.size))?;
             if let Some(first) = opened.map(OpenWal::first_sequence).transpose()?.flatten() {
                 return Ok(Some(first));
             }
@@ -191,145 +192,133 @@ pub(in crate::db) fn ignoring_absence<T>(outcome: Result<T>) -> Result<Option<T>
     }
 }
 
-impl DbInner {
-    fn open_wal(&self, wal: &WalFile, limit: u64) -> Result<OpenWal> {
-        let file = self.context.env.fs.open_random_access(&wal.path, IoMode::Buffered)?;
-        Ok(OpenWal::new(file, wal.number, limit))
-    }
+fn open_wal(db: &DbInner, wal: &WalFile, limit: u64) -> Result<OpenWal> {
+    let file = db.context.env.fs.open_random_access(&wal.path, IoMode::Buffered)?;
+    Ok(OpenWal::new(file, wal.number, limit))
+}
 
-    /// The WALs, oldest first, each with how far it may be read: the active one grows.
-    pub(in crate::db) fn readable_wals(&self) -> Vec<(WalFile, u64)> {
-        let (wals, active) = self.wal_files();
-        let limit = |wal: &WalFile| if Some(wal.number) == active { wal.size } else { u64::MAX };
-        wals.into_iter().map(|wal| (limit(&wal), wal)).map(|(limit, wal)| (wal, limit)).collect()
-    }
+/// The WALs, oldest first, each with how far it may be read: the active one grows.
+pub(in crate::db) fn readable_wals(db: &DbInner) -> Vec<(WalFile, u64)> {
+    let (wals, active) = wal_files::wal_files(db);
+    let limit = |wal: &WalFile| if Some(wal.number) == active { wal.size } else { u64::MAX };
+    wals.into_iter().map(|wal| (limit(&wal), wal)).map(|(limit, wal)| (wal, limit)).collect()
+}
 
-    /// Whether the log record of that write may wait in memory, in no file, though the write may be
-    /// published.
-    fn may_wait_in_memory(&self, wanted: SequenceNumber) -> bool {
-        let commit = self.pipeline.commit.lock();
-        let is_any = commit.log.writer.as_ref().is_some_and(|wal| wal.written() < wal.offset());
-        is_any && commit.log.waiting_from <= wanted
-    }
+/// Whether the log record of that write may wait in memory, in no file, though the write may be
+/// published.
+fn may_wait_in_memory(db: &DbInner, wanted: SequenceNumber) -> bool {
+    let commit = db.pipeline.commit.lock();
+    let is_any = commit.log.writer.as_ref().is_some_and(|wal| wal.written() < wal.offset());
+    is_any && commit.log.waiting_from <= wanted
+}
 
-    /// The WAL in which the write with the sequence number `wanted` is; `last` had been published
-    /// before.
-    fn wal_with(&self, wanted: SequenceNumber, last: SequenceNumber) -> Result<OpenWal> {
-        let mut looks = 1;
-        // Before the look at the files: what waits no longer is seen there.
-        let may_wait = self.may_wait_in_memory(wanted);
-        'look: loop {
-            let (mut oldest, mut empty) = (None, None);
-            for (wal, limit) in self.readable_wals().iter().rev() {
-                // It is opened once: a moment later it may have gone.
-                let opened = self.open_wal(wal, *limit);
-                let looked_at =
-                    opened.and_then(|opened| Ok((opened.anew().first_sequence()?, opened)));
-                match ignoring_absence(looked_at)? {
-                    // It was moved to the archive, or removed.
-                    None if looks < LOOKS_MAX => {
-                        looks += 1;
-                        continue 'look;
-                    }
-                    None => {}
-                    Some((None, opened)) => drop(empty.get_or_insert(opened)),
-                    // What was written instead begins no later, so that only the first may be
-                    // another one.
-                    Some((Some(first), opened))
-                        if first == wanted && self.is_left_out(&opened)? => {}
-                    Some((Some(first), opened)) if first <= wanted => return Ok(opened),
-                    Some((first, _)) => oldest = first,
+/// The WAL in which the write with the sequence number `wanted` is; `last` had been published
+/// before.
+fn wal_with(db: &DbInner, wanted: SequenceNumber, last: SequenceNumber) -> Result<OpenWal> {
+    let mut looks = 1;
+    // Before the look at the files: what waits no longer is seen there.
+    let may_wait = may_wait_in_memory(db, wanted);
+    'look: loop {
+        let (mut oldest, mut empty) = (None, None);
+        for (wal, limit) in readable_wals(db).iter().rev() {
+            // It is opened once: a moment later it may have gone.
+            let opened = open_wal(db, wal, *limit);
+            let looked_at = opened.and_then(|opened| Ok((opened.anew().first_sequence()?, opened)));
+            match ignoring_absence(looked_at)? {
+                // It was moved to the archive, or removed.
+                None if looks < LOOKS_MAX => {
+                    looks += 1;
+                    continue 'look;
                 }
-            }
-            return match (empty, oldest) {
-                // Nothing was written since, or nothing has come to the file.
-                (Some(opened), None) if wanted > last || may_wait => Ok(opened),
-                (Some(opened), Some(_)) if wanted > last => Ok(opened),
-                (_, Some(oldest)) => {
-                    Err(missing(wanted, &format!("the oldest that is there begins at {oldest}")))
-                }
-                (_, None) => Err(missing(wanted, "they hold none")),
-            };
-        }
-    }
-
-    /// Whether a WAL says of one before it that it held more than it does: then a recovery has left
-    /// it out.
-    fn is_left_out(&self, wal: &OpenWal) -> Result<bool> {
-        let wals = self.readable_wals();
-        let mut wal = wal.anew();
-        loop {
-            let Some((first, Some(noted))) = wal.anew().begin()? else { return Ok(false) };
-            let found = wals.iter().find(|(listed, _)| listed.number == noted.number());
-            let opened =
-                found.map(|(listed, limit)| ignoring_absence(self.open_wal(listed, *limit)));
-            let Some(before) = opened.transpose()?.flatten() else { return Ok(false) };
-            if !noted.is_held(before.anew().end()?) {
-                return Ok(true);
-            }
-            // One that holds no write may have been left out itself.
-            if before.anew().first_sequence()? != Some(first) {
-                return Ok(false);
-            }
-            wal = before;
-        }
-    }
-
-    /// The batch of a record, with the values that it only refers to.
-    fn resolved(&self, batch: BatchView<'_>, names_blobs: bool) -> Result<WriteBatch> {
-        if !names_blobs {
-            return WriteBatch::from_bytes(batch.data().to_vec());
-        }
-        let mut whole = WriteBatch::with_capacity(batch.data().len());
-        let mut operations = batch.iter();
-        loop {
-            let start = operations.offset();
-            let Some(operation) = operations.next().transpose()? else { break };
-            match operation {
-                Operation::BlobIndex { cf, key, index } => {
-                    self.put_fetched(&mut whole, cf, key, index)?
-                }
-                other => {
-                    whole.push_encoded(
-                        &batch.body()[start..operations.offset()],
-                        other.is_counted(),
-                    )?;
-                }
+                None => {}
+                Some((None, opened)) => drop(empty.get_or_insert(opened)),
+                // What was written instead begins no later, so that only the first may be
+                // another one.
+                Some((Some(first), opened)) if first == wanted && is_left_out(db, &opened)? => {}
+                Some((Some(first), opened)) if first <= wanted => return Ok(opened),
+                Some((first, _)) => oldest = first,
             }
         }
-        whole.set_sequence(batch.sequence());
-        Ok(whole)
-    }
-
-    fn put_fetched(
-        &self,
-        batch: &mut WriteBatch,
-        cf: ColumnFamilyId,
-        key: &[u8],
-        index: &[u8],
-    ) -> Result<()> {
-        // Of a dropped family nothing is left to read. Were it left out, what follows would have
-        // other numbers for the replica.
-        let Some(family) = self.tree.families.read().get(&cf).cloned() else {
-            return batch.delete_cf(cf, key);
+        return match (empty, oldest) {
+            // Nothing was written since, or nothing has come to the file.
+            (Some(opened), None) if wanted > last || may_wait => Ok(opened),
+            (Some(opened), Some(_)) if wanted > last => Ok(opened),
+            (_, Some(oldest)) => {
+                Err(missing(wanted, &format!("the oldest that is there begins at {oldest}")))
+            }
+            (_, None) => Err(missing(wanted, "they hold none")),
         };
-        let version = family.current.load().version.clone();
-        let place = self.tables.place_of_blob(&family, key, index)?;
-        let settings = read_settings(&ReadOptions { fill_cache: false, ..ReadOptions::default() });
-        match self.tables.read_blob(&family, &version, key, &place, &settings, None) {
-            Ok(value) => batch.put_cf(cf, key, &value),
-            Err(error) => {
-                let known =
-                    family.current.load().version.blob_files.get(&place.index.file).cloned();
-                let is_given_back = known.is_none_or(|blob| blob.given_back() > 0);
-                if is_given_back && (error.is_corruption() || error.is_not_found()) {
-                    let what = "a value was overwritten, and its space in a blob file given back";
-                    return Err(
-                        missing(batch.sequence(), what).at(family.paths.blob(place.index.file))
-                    );
-                }
-                Err(error)
+    }
+}
+
+/// Whether a WAL says of one before it that it held more than it does: then a recovery has left
+/// it out.
+fn is_left_out(db: &DbInner, wal: &OpenWal) -> Result<bool> {
+    let wals = readable_wals(db);
+    let mut wal = wal.anew();
+    loop {
+        let Some((first, Some(noted))) = wal.anew().begin()? else { return Ok(false) };
+        let found = wals.iter().find(|(listed, _)| listed.number == noted.number());
+        let opened = found.map(|(listed, limit)| ignoring_absence(open_wal(db, listed, *limit)));
+        let Some(before) = opened.transpose()?.flatten() else { return Ok(false) };
+        if !noted.is_held(before.anew().end()?) {
+            return Ok(true);
+        }
+        // One that holds no write may have been left out itself.
+        if before.anew().first_sequence()? != Some(first) {
+            return Ok(false);
+        }
+        wal = before;
+    }
+}
+
+/// The batch of a record, with the values that it only refers to.
+fn resolved(db: &DbInner, batch: BatchView<'_>, names_blobs: bool) -> Result<WriteBatch> {
+    if !names_blobs {
+        return WriteBatch::from_bytes(batch.data().to_vec());
+    }
+    let mut whole = WriteBatch::with_capacity(batch.data().len());
+    let mut operations = batch.iter();
+    loop {
+        let start = operations.offset();
+        let Some(operation) = operations.next().transpose()? else { break };
+        match operation {
+            Operation::BlobIndex { cf, key, index } => put_fetched(db, &mut whole, cf, key, index)?,
+            other => {
+                whole
+                    .push_encoded(&batch.body()[start..operations.offset()], other.is_counted())?;
             }
+        }
+    }
+    whole.set_sequence(batch.sequence());
+    Ok(whole)
+}
+
+fn put_fetched(
+    db: &DbInner,
+    batch: &mut WriteBatch,
+    cf: ColumnFamilyId,
+    key: &[u8],
+    index: &[u8],
+) -> Result<()> {
+    // Of a dropped family nothing is left to read. Were it left out, what follows would have
+    // other numbers for the replica.
+    let Some(family) = db.tree.families.read().get(&cf).cloned() else {
+        return batch.delete_cf(cf, key);
+    };
+    let version = family.current.load().version.clone();
+    let place = db.tables.place_of_blob(&family, key, index)?;
+    let settings = read_settings(&ReadOptions { fill_cache: false, ..ReadOptions::default() });
+    match db.tables.read_blob(&family, &version, key, &place, &settings, None) {
+        Ok(value) => batch.put_cf(cf, key, &value),
+        Err(error) => {
+            let known = family.current.load().version.blob_files.get(&place.index.file).cloned();
+            let is_given_back = known.is_none_or(|blob| blob.given_back() > 0);
+            if is_given_back && (error.is_corruption() || error.is_not_found()) {
+                let what = "a value was overwritten, and its space in a blob file given back";
+                return Err(missing(batch.sequence(), what).at(family.paths.blob(place.index.file)));
+            }
+            Err(error)
         }
     }
 }
@@ -514,7 +503,7 @@ impl Updates {
         let update = Update {
             sequence: batch.sequence(),
             next_sequence,
-            batch: inner.resolved(batch, summary.names_blobs)?,
+            batch: resolved(inner, batch, summary.names_blobs)?,
             position: UpdatePosition::behind(batch.data(), next_sequence, wal.number),
         };
         (*next, *lowest, *before) = (update.next_sequence, end_without_empty_ranges(batch)?, None);
@@ -528,8 +517,8 @@ impl Updates {
             looks += 1;
             // In this order: what is published, and waits in memory no longer, is in the files.
             let published = self.inner.snapshots.published.load(Ordering::Acquire);
-            let may_wait = self.inner.may_wait_in_memory(self.next);
-            let wals = self.inner.readable_wals();
+            let may_wait = may_wait_in_memory(&self.inner, self.next);
+            let wals = readable_wals(&self.inner);
             let wal = &mut self.wal;
             let listed = wals.iter().find(|(listed, _)| listed.number == wal.number);
             // One that is gone has no more than its file; what another log has written there since
@@ -551,7 +540,7 @@ impl Updates {
                     (None, None) => Err(missing(self.next, "no WAL has what follows")),
                 };
             };
-            match self.inner.open_wal(next, *limit) {
+            match open_wal(&self.inner, next, *limit) {
                 // It was moved to the archive, or removed.
                 Err(error) if error.is_not_found() && looks < LOOKS_MAX => {}
                 opened => {

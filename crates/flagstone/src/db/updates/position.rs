@@ -20,6 +20,7 @@ use crate::base::{Code, Error, FileNumber, Remedy, Result, SequenceNumber, Somet
 use crate::batch::BatchView;
 use crate::db::DbInner;
 use crate::db::handle::Db;
+use crate::db::updates;
 use crate::db::updates::open_wal::OpenWal;
 use crate::db::updates::{LOOKS_MAX, Updates, end_without_empty_ranges, ignoring_absence, missing};
 use crate::db::wal_files::WalFile;
@@ -162,13 +163,13 @@ impl Db {
         if updates.as_ref().is_err_and(|error| !error.is_not_found() && !is_behind_all(error)) {
             return updates;
         }
-        let mut checked = self.inner().check_position(position);
+        let mut checked = check_position(self.inner(), position);
         for _ in 0..LOOKS_MAX {
             // It may have been moved to the archive between the look at the list and the opening.
             if !checked.as_ref().is_err_and(Error::is_not_found) {
                 break;
             }
-            checked = self.inner().check_position(position);
+            checked = check_position(self.inner(), position);
         }
         match checked {
             Ok(Some(Follows { wal, lowest })) if lowest < next => {
@@ -183,76 +184,74 @@ impl Db {
     }
 }
 
-impl DbInner {
-    /// What follows the record, if it is there.
-    fn check_position(&self, position: UpdatePosition) -> Result<Option<Follows>> {
-        let next = position.next_sequence;
-        let wals = self.readable_wals();
-        let own = wals.iter().find(|(wal, _)| wal.number == position.wal);
-        let held = own.map(|(wal, limit)| self.held(wal, *limit, position)).transpose()?.flatten();
-        let lowest = if let Some(Held::Same(follows)) = &held { follows.lowest } else { next };
-        let mut later: Vec<Later> = Vec::new();
-        for (wal, limit) in wals.iter().filter(|(wal, _)| wal.number > position.wal) {
-            later.extend(self.later_wal(wal, *limit)?);
-        }
-        if let Some(wal) = later.iter().find(|wal| wal.first.is_some_and(|first| first < lowest)) {
-            let begins = format!("WAL {} begins at {}", wal.number, wal.first.unwrap_or_default());
-            return Err(position.diverged(&begins));
-        }
-        match held {
-            Some(Held::Same(follows)) => return Ok(Some(*follows)),
-            Some(Held::Other) => return Err(position.diverged("another record ends there")),
-            Some(Held::Nothing) => return Err(position.unknown()),
-            None => {}
-        }
-        let noted = later.first().and_then(|wal| wal.predecessor);
-        let follows = |noted: PredecessorWal| {
-            FileNumber(noted.number) == position.wal
-                && noted.last_sequence == next.saturating_sub(1)
-        };
-        if noted.is_some_and(follows) { Ok(None) } else { Err(position.unknown()) }
+/// What follows the record, if it is there.
+fn check_position(db: &DbInner, position: UpdatePosition) -> Result<Option<Follows>> {
+    let next = position.next_sequence;
+    let wals = updates::readable_wals(db);
+    let own = wals.iter().find(|(wal, _)| wal.number == position.wal);
+    let held = own.map(|(wal, limit)| held(db, wal, *limit, position)).transpose()?.flatten();
+    let lowest = if let Some(Held::Same(follows)) = &held { follows.lowest } else { next };
+    let mut later: Vec<Later> = Vec::new();
+    for (wal, limit) in wals.iter().filter(|(wal, _)| wal.number > position.wal) {
+        later.extend(later_wal(db, wal, *limit)?);
     }
+    if let Some(wal) = later.iter().find(|wal| wal.first.is_some_and(|first| first < lowest)) {
+        let begins = format!("WAL {} begins at {}", wal.number, wal.first.unwrap_or_default());
+        return Err(position.diverged(&begins));
+    }
+    match held {
+        Some(Held::Same(follows)) => return Ok(Some(*follows)),
+        Some(Held::Other) => return Err(position.diverged("another record ends there")),
+        Some(Held::Nothing) => return Err(position.unknown()),
+        None => {}
+    }
+    let noted = later.first().and_then(|wal| wal.predecessor);
+    let follows = |noted: PredecessorWal| {
+        FileNumber(noted.number) == position.wal && noted.last_sequence == next.saturating_sub(1)
+    };
+    if noted.is_some_and(follows) { Ok(None) } else { Err(position.unknown()) }
+}
 
-    /// `None` if it is gone.
-    fn later_wal(&self, wal: &WalFile, limit: u64) -> Result<Option<Later>> {
-        let number = wal.number;
-        let opened = ignoring_absence(self.open_wal(wal, limit))?;
-        let Some(begin) = opened.map(OpenWal::begin).transpose()? else { return Ok(None) };
-        let (first, noted) = begin.unzip();
-        // What it will say with its first record, which waits in memory or has yet to come.
-        let unwritten = || {
-            let commit = self.pipeline.commit.lock();
-            commit.log.predecessor.filter(|_| commit.log.number == number)
-        };
-        Ok(Some(Later {
-            number,
-            first,
-            predecessor: noted.flatten().map(|noted| noted.wal).or_else(unwritten),
-        }))
-    }
+/// `None` if it is gone.
+fn later_wal(db: &DbInner, wal: &WalFile, limit: u64) -> Result<Option<Later>> {
+    let number = wal.number;
+    let opened = ignoring_absence(updates::open_wal(db, wal, limit))?;
+    let Some(begin) = opened.map(OpenWal::begin).transpose()? else { return Ok(None) };
+    let (first, noted) = begin.unzip();
+    // What it will say with its first record, which waits in memory or has yet to come.
+    let unwritten = || {
+        let commit = db.pipeline.commit.lock();
+        commit.log.predecessor.filter(|_| commit.log.number == number)
+    };
+    Ok(Some(Later {
+        number,
+        first,
+        predecessor: noted.flatten().map(|noted| noted.wal).or_else(unwritten),
+    }))
+}
 
-    /// `None` if it is gone.
-    fn held(&self, wal: &WalFile, limit: u64, position: UpdatePosition) -> Result<Option<Held>> {
-        let Some(mut wal) = ignoring_absence(self.open_wal(wal, limit))? else { return Ok(None) };
-        let mut held = Held::Nothing;
-        while let Event::Record(_) = wal.reader.next_event()? {
-            let record = wal.reader.record();
-            let locate = |error: Error| {
-                error.at(wal.reader.file().path()).at_offset(wal.reader.record_offset())
-            };
-            let batch = BatchView::parse(record).map_err(locate)?;
-            if batch.next_sequence() < position.next_sequence {
-                continue;
-            }
-            if batch.next_sequence() > position.next_sequence {
-                break;
-            }
-            if crc32c(record) == position.checksum {
-                let lowest = end_without_empty_ranges(batch).map_err(locate)?;
-                return Ok(Some(Held::Same(Box::new(Follows { wal, lowest }))));
-            }
-            held = Held::Other;
+/// `None` if it is gone.
+fn held(db: &DbInner, wal: &WalFile, limit: u64, position: UpdatePosition) -> Result<Option<Held>> {
+    let Some(mut wal) = ignoring_absence(updates::open_wal(db, wal, limit))? else {
+        return Ok(None);
+    };
+    let mut held = Held::Nothing;
+    while let Event::Record(_) = wal.reader.next_event()? {
+        let record = wal.reader.record();
+        let locate =
+            |error: Error| error.at(wal.reader.file().path()).at_offset(wal.reader.record_offset());
+        let batch = BatchView::parse(record).map_err(locate)?;
+        if batch.next_sequence() < position.next_sequence {
+            continue;
         }
-        Ok(Some(held))
+        if batch.next_sequence() > position.next_sequence {
+            break;
+        }
+        if crc32c(record) == position.checksum {
+            let lowest = end_without_empty_ranges(batch).map_err(locate)?;
+            return Ok(Some(Held::Same(Box::new(Follows { wal, lowest }))));
+        }
+        held = Held::Other;
     }
+    Ok(Some(held))
 }

@@ -1,3 +1,4 @@
+use crate::db::facts::gather;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -112,7 +113,7 @@ fn what_the_system_does_not_tell_is_a_fault_and_not_nothing() {
     let db = Db::open_read_only(directory.path(), &options).unwrap();
     let look = || {
         let mut facts = Facts::default();
-        (db.inner().database_facts(0, &mut facts).wal_bytes > 0, facts.faults.len())
+        (gather::database_facts(db.inner(), 0, &mut facts).wal_bytes > 0, facts.faults.len())
     };
     assert_eq!(look(), (true, 0));
     fs.0.store(true, Ordering::Relaxed);
