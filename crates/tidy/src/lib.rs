@@ -55,7 +55,6 @@ const WIDE: &[&str] = &[
 const SPREAD: &[(&str, &str, usize)] = &[
     ("crates/flagstone/src/db", "Db", 25),
     ("crates/flagstone/src/db", "Jobs", 15),
-    ("crates/flagstone/src/db", "Pipeline", 13),
     ("crates/flagstone/src/db", "Tree", 7),
 ];
 

@@ -12,6 +12,7 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
 use crate::db::DbInner;
 use crate::db::handle::Db;
+use crate::db::writing::pipeline::ActiveWal;
 use crate::env::{BufferedWriter, FileSystem, IoMode};
 use crate::manifest::StateCopy;
 
@@ -49,7 +50,7 @@ impl Db {
         let pause = usize::from(!Mutant::DeleteUnderCheckpoint.is_on());
         inner.tree.pause_deletions(pause);
         let made = copy_to(inner, target);
-        end_pause(inner, pause);
+        inner.pipeline.end_pause(pause);
         inner.jobs.purge_obsolete_files();
         if made.is_err() {
             remove_partial(inner, target);
@@ -103,18 +104,6 @@ fn check_absent(db: &DbInner, target: &Path) -> Result<()> {
     }
 }
 
-/// Files may be deleted again, unless another checkpoint is made. WALs that flushes would have
-/// removed meanwhile go now.
-fn end_pause(db: &DbInner, pause: usize) {
-    let mut commit = db.pipeline.commit.lock();
-    // Nobody is to be asked in a database that is closed by now, or open for reading only.
-    let is_written = commit.log.writer.is_some();
-    if is_written {
-        commit.ask_again_for_wals();
-    }
-    db.tree.resume_deletions(pause, is_written);
-}
-
 /// Fills the new directory.
 fn copy_to(db: &DbInner, target: &Path) -> Result<()> {
     let fs = &*db.context.env.fs;
@@ -146,10 +135,11 @@ fn copy_to(db: &DbInner, target: &Path) -> Result<()> {
 }
 
 fn contents(db: &DbInner) -> Result<Contents> {
-    let mut commit = db.pipeline.commit.lock();
-    if commit.log.writer.is_some() {
-        db.pipeline.flush_log(&mut commit)?;
-    }
+    db.pipeline.between_flushed_commits(|active| contents_with(db, active))
+}
+
+/// No commit happens meanwhile.
+fn contents_with(db: &DbInner, active: Option<ActiveWal>) -> Result<Contents> {
     let copy = db.tree.copied_state(|| db.options_file.options_text(true));
     let linked = files_to_link(db, copy.live)?;
     let whole = |source: PathBuf, may_shrink| -> Result<Copied> {
@@ -171,7 +161,7 @@ fn contents(db: &DbInner) -> Result<Contents> {
     if !copy.wals.is_empty() {
         Sometimes::CheckpointWithOlderWals.reached();
     }
-    let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written()));
+    let active = active.map(|wal| (wal.number, wal.written));
     for (number, size) in copy.wals.into_iter().chain(active) {
         let source = file_name::wal(&db.context.wal_directory, number);
         // Another process cuts a WAL that it has done with off behind its last record.

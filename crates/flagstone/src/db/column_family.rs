@@ -164,18 +164,14 @@ impl DbInner {
             });
         }
         self.tree.check_direct_writes(&written_directly)?;
-        let mut commit = self.pipeline.commit.lock();
-        let wal = commit.log.number;
-        let families = self.tree.create_families(specs, wal, |index, id, version| {
-            let (name, options) = &wanted[index];
-            self.new_family(id, name, options, version, wal)
+        let families = self.pipeline.add_families(|wal| {
+            self.tree.create_families(specs, wal, |index, id, version| {
+                let (name, options) = &wanted[index];
+                self.new_family(id, name, options, version, wal)
+            })
         })?;
-        for (family, mem) in &families {
-            commit.add_target(family.clone(), mem.clone());
-        }
-        drop(commit);
         self.update_limits();
-        Ok(families.into_iter().map(|(family, _)| family).collect())
+        Ok(families)
     }
 
     /// A family that the MANIFEST has, without anything in it.
@@ -202,18 +198,7 @@ impl DbInner {
             return Err(Error::invalid_argument("the column family 'default' cannot be dropped"));
         }
         family.check_alive()?;
-        let mut commit = self.pipeline.commit.lock();
-        self.disk.check_may_free()?;
-        family.check_alive()?;
-        self.tree.drop_family(family).inspect_err(|_| {
-            if let Some(target) = commit.targets.get_mut(&family.id) {
-                target.drop_in_doubt = true;
-                commit.asked.settle_drop = true;
-            }
-        })?;
-        commit.remove_target(family.id);
-        commit.ask_again_for_wals();
-        drop(commit);
+        self.pipeline.drop_family(family)?;
         self.update_limits();
         Ok(())
     }
@@ -254,8 +239,7 @@ impl DbInner {
             // Flushes have as long as it takes to write the rest.
             cap => (cap / 4 * 3, cap),
         };
-        self.pipeline.wal_space.limit.store(flushed_at, Ordering::Relaxed);
-        self.pipeline.wal_space.cap.store(cap, Ordering::Relaxed);
+        self.pipeline.set_wal_limits(flushed_at, cap);
         // A reader without the lock cannot find again what it closes.
         if !self.context.read_only {
             self.tables.limit_open_files(self.context.settings.load().max_open_files);

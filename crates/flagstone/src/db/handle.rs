@@ -81,7 +81,7 @@ impl Db {
     /// Keeps all writes of this database waiting until the returned guard is dropped.
     #[cfg(test)]
     pub(crate) fn hold_writes(&self) -> impl Sized + '_ {
-        self.inner().pipeline.commit.lock()
+        self.inner().pipeline.hold_writes()
     }
 
     /// Where the database is.

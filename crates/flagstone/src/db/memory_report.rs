@@ -46,9 +46,7 @@ pub(super) fn memory_usage(db: &DbInner) -> MemoryUsage {
     };
     let [of_blocks, of_blobs] = db.tables.caches().own_overheads();
     (usage.cache.overhead, usage.blob_cache.overhead) = (of_blocks as u64, of_blobs as u64);
-    if let Some(wal) = &db.pipeline.commit.lock().log.writer {
-        usage.wal_mapping = wal.mapped_bytes();
-    }
+    usage.wal_mapping = db.pipeline.mapped_wal_bytes();
     let now = db.context.env.clock.now_us();
     db.tree.add_memory(&mut usage, now);
     let in_use = usage.active_memtables + usage.immutable_memtables;

@@ -108,13 +108,8 @@ fn pipeline(settings: &str) -> (Below, Arc<Tree>, Arc<Reader>, Arc<Pipeline>, Ar
     let pipeline =
         Arc::new(Pipeline::new(below.clone(), tree.clone(), reader.clone(), arenas.clone()));
     let wal = tree.file_numbers.allocate();
-    let mut commit = pipeline.commit.lock();
-    commit.log.writer = Some(pipeline.create_wal(wal, &mut None).unwrap());
-    commit.log.number = wal;
-    for (family, mem) in tree.begin_writing(BTreeMap::new(), Vec::new(), wal, wal).unwrap() {
-        commit.add_target(family, mem);
-    }
-    drop(commit);
+    let begin = || tree.begin_writing(BTreeMap::new(), Vec::new(), wal, wal);
+    pipeline.begin(wal, false, begin).unwrap();
     (below, tree, reader, pipeline, arenas)
 }
 
@@ -124,8 +119,12 @@ fn put(pipeline: &Pipeline, key: &str, value: &str) {
     pipeline.write(&WriteOptions::default(), &mut batch).unwrap();
 }
 
+fn default_family(tree: &Tree) -> Arc<Family> {
+    tree.families.read()[&DEFAULT].clone()
+}
+
 fn get(reader: &Reader, tree: &Tree, key: &str) -> Option<String> {
-    let family = tree.families.read()[&DEFAULT].clone();
+    let family = default_family(tree);
     let found = reader.get(&ReadOptions::default(), &family, key.as_bytes()).unwrap();
     found.map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
@@ -207,11 +206,11 @@ fn the_pipeline_shows_readers_what_it_has_appended() {
 fn the_pipeline_seals_a_memtable_with_its_wal() {
     let (below, tree, reader, pipeline, _) = pipeline("");
     put(&pipeline, "key", "1");
-    let before = pipeline.commit.lock().log.number;
-    pipeline.switch_memtables(&mut pipeline.commit.lock(), &[DEFAULT]).unwrap();
+    let before = pipeline.active_wal();
+    pipeline.seal(&[default_family(&tree)]).unwrap();
     let wals: Vec<_> = tree.live_wals().into_iter().map(|(number, _)| number).collect();
     assert_eq!(wals, [before]);
-    assert!(pipeline.commit.lock().log.number > before);
+    assert!(pipeline.active_wal() > before);
     assert!(below.wal_space.older_bytes.load(Ordering::Relaxed) > 0);
     put(&pipeline, "other", "2");
     assert_eq!(get(&reader, &tree, "key").as_deref(), Some("1"));
@@ -239,7 +238,7 @@ fn the_jobs_flush_what_the_pipeline_has_sealed() {
         Jobs::new(below, tree.clone(), pipeline.clone(), reader.clone(), arenas, options_file);
     put(&pipeline, "key", "value");
     assert!(!jobs.run_one(Role::Flush).unwrap(), "nothing is sealed");
-    pipeline.switch_memtables(&mut pipeline.commit.lock(), &[DEFAULT]).unwrap();
+    pipeline.seal(&[default_family(&tree)]).unwrap();
     assert!(jobs.run_one(Role::Flush).unwrap());
     assert_eq!(context.statistics.get(Ticker::Flushes), 1);
     assert!(tree.live_wals().is_empty(), "nobody needs the WAL any longer");

@@ -28,8 +28,7 @@ impl Db {
 
 /// [`Db::wal_files`], and the number of the active one, if there is one.
 pub(in crate::db) fn wal_files(db: &DbInner) -> (Vec<WalFile>, Option<FileNumber>) {
-    let commit = db.pipeline.commit.lock();
-    let older = db.tree.older_wals();
+    let (active, older) = db.pipeline.between_commits(|active| (active, db.tree.older_wals()));
     let here = |(number, size, archived): (FileNumber, u64, bool)| {
         let path = file_name::wal(&db.context.wal_directory, number);
         WalFile { number, path, size, archived }
@@ -42,9 +41,9 @@ pub(in crate::db) fn wal_files(db: &DbInner) -> (Vec<WalFile>, Option<FileNumber
     });
     let waiting = older.waiting.iter().map(|(number, size)| (*number, *size, true));
     let live = older.live.iter().map(|(number, size)| (*number, *size, false));
-    let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written(), false));
-    let mut files: Vec<_> = moved.chain(waiting.chain(live).chain(active).map(here)).collect();
+    let written = active.map(|wal| (wal.number, wal.written, false));
+    let mut files: Vec<_> = moved.chain(waiting.chain(live).chain(written).map(here)).collect();
     // What waits may be older than what was moved.
     files.sort_by_key(|file| file.number);
-    (files, active.map(|(number, ..)| number))
+    (files, active.map(|wal| wal.number))
 }

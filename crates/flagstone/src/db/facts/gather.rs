@@ -5,7 +5,6 @@ use crate::db::pins;
 use std::collections::BTreeSet;
 
 use crate::base::file_name::FileKind;
-use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, SubCode, path_in_words};
 use crate::compaction::pick::{
     BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting, StallCause, largest_dropped,
@@ -132,7 +131,7 @@ impl Facts {
 
 /// What the system does not tell is a fault, too.
 fn database_facts(db: &DbInner, strays: u64, facts: &mut Facts) -> DatabaseFacts {
-    let (context, control) = (&*db.context, &db.pipeline.control);
+    let (context, control) = (&*db.context, db.pipeline.control());
     let (settings, statistics) = (context.settings.load(), &context.statistics);
     let mut known = |outcome: Result<u64>, otherwise: u64| {
         outcome.unwrap_or_else(|error| {
@@ -220,7 +219,7 @@ fn memtables_together(db: &DbInner, are_limited: bool) -> (u64, u64) {
 /// Bytes that a WAL wants to reserve and does not get.
 fn missing_reserve(db: &DbInner, settings: &Options, free_bytes: u64) -> u64 {
     if !db.context.read_only {
-        db.pipeline.wal_space.reserve_missing.load(Ordering::Relaxed)
+        db.pipeline.missing_wal_reserve()
     } else if settings.allow_fallocate {
         db.pipeline.wal_reserve().saturating_sub(free_bytes)
     } else {
@@ -232,8 +231,7 @@ fn missing_reserve(db: &DbInner, settings: &Options, free_bytes: u64) -> u64 {
 /// read.
 fn wal_bytes(db: &DbInner) -> Result<u64> {
     if !db.context.read_only {
-        return Ok(db.pipeline.commit.lock().wal_size()
-            + db.pipeline.wal_space.older_bytes.load(Ordering::Relaxed));
+        return Ok(db.pipeline.wal_bytes());
     }
     let names = db.context.env.fs.list(&db.context.wal_directory)?;
     let oldest = logs::log_range(db).0;

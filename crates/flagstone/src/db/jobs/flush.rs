@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{ColumnFamilyId, Result, Sometimes};
+use crate::base::{Result, Sometimes};
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::statistics::Ticker;
@@ -36,17 +36,7 @@ impl Jobs {
     /// until they are in tables. A family that is dropped has nothing to flush.
     pub(in crate::db) fn flush_families(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
         self.disk.check_changeable()?;
-        let mut commit = self.pipeline.commit.lock();
-        self.disk.check_changeable()?;
-        let ids: Vec<ColumnFamilyId> = if self.tree.flushes_together() {
-            self.tree.families.read().keys().copied().collect()
-        } else {
-            families.iter().map(|family| family.id).collect()
-        };
-        self.pipeline.switch_memtables(&mut commit, &ids)?;
-        // Before anybody writes to the new ones.
-        let wanted = self.tree.ask_for_flush(&ids);
-        drop(commit);
+        let wanted = self.pipeline.seal(families)?;
         if wait { self.tree.wait_for_flush(wanted) } else { Ok(()) }
     }
 
@@ -74,7 +64,7 @@ impl Jobs {
         self.context.statistics.add(Ticker::Flushes, 1);
         loop {
             // WALs that end later have nothing older than what is flushed here.
-            let owes_syncs = !self.pipeline.commit.lock().debt.logs.is_empty();
+            let owes_syncs = self.pipeline.owes_syncs_of_older_wals();
             match self.tree.install_flush(job, outputs, owes_syncs) {
                 Installed::Lost(lost) => {
                     Sometimes::DroppedWhileFlushing.reached();

@@ -110,7 +110,7 @@ impl Jobs {
 
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
     pub(in crate::db) fn remove_leftovers(&self) -> Result<()> {
-        let active = self.pipeline.commit.lock().log.number;
+        let active = self.pipeline.active_wal();
         self.tree.remove_leftovers(active, self.tree.data_files()?, |number| {
             self.tables.forget_blob_file(number)
         })

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::allocator::ReleasedAtEnd;
-use crate::base::sync::{Mutex, Ordering};
+use crate::base::sync::Mutex;
 use crate::base::{ColumnFamilyId, Result, SnapshotList, Sometimes};
 use crate::db::DbInner;
 use crate::db::background::Background;
@@ -104,7 +104,7 @@ impl DbInner {
     }
 
     fn close_once(&self) -> Result<()> {
-        self.pipeline.commit.lock().end.has_begun = true;
+        self.pipeline.begin_ending();
         self.background.set_closing();
         let flushed = self.flush_unlogged();
         self.options_file.close();
@@ -136,7 +136,7 @@ impl DbInner {
         if self.context.read_only {
             return Ok(());
         }
-        let unlogged = self.pipeline.unlogged.load(Ordering::Acquire)
+        let unlogged = self.pipeline.has_unlogged()
             && !self.context.settings.load().avoid_flush_during_shutdown;
         if unlogged {
             Sometimes::UnloggedFlushedAtClose.reached();

@@ -16,12 +16,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::file_name::{self, FileKind};
-use crate::base::sync::Ordering;
 use crate::base::{
-    ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, Sometimes,
-    TableFileCreationReason,
+    ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes, TableFileCreationReason,
 };
-use crate::batch::WriteBatch;
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::family::direct_blobs::write_again;
@@ -84,8 +81,7 @@ impl DbInner {
         let recorded = self.tree.recorded_sequence();
         let replayed = outcome.next_sequence.filter(|_| !Mutant::ForgetReplayedSequence.is_on());
         let last = replayed.map_or(recorded, |next| recorded.max(next.saturating_sub(1)));
-        self.snapshots.published.store(last, Ordering::Release);
-        self.pipeline.commit.lock().last_sequence = last;
+        self.pipeline.set_last_sequence(last);
         self.tree.record_sequence(last);
         Ok(Recovered { outcome, wals, edits })
     }
@@ -196,28 +192,14 @@ impl DbInner {
             }
         }
         let number = self.tree.file_numbers.allocate();
-        let mut commit = self.pipeline.commit.lock();
-        let mut writer = self.pipeline.create_wal(number, &mut commit.log.unbegun)?;
-        // Behind the last number that there is nothing can follow.
-        if !recovered.outcome.stops.is_empty() && commit.last_sequence < MAX_SEQUENCE_NUMBER {
-            let mut marker = WriteBatch::new();
-            marker.set_sequence(commit.last_sequence + 1);
-            writer.add_record(marker.data())?;
-            writer.write_gathered()?;
-            writer.file().sync()?;
-        }
-        commit.log.writer = Some(writer);
-        commit.log.number = number;
-
         let oldest_kept = match (keep_in_memory, recovered.wals.first()) {
             (true, Some(oldest)) if !Mutant::ForgetKeptMemtables.is_on() => oldest.number,
             _ => number,
         };
-        let Recovered { edits, wals, .. } = recovered;
-        for (family, mem) in self.tree.begin_writing(edits, wals, number, oldest_kept)? {
-            commit.add_target(family, mem);
-        }
-        Ok(())
+        let Recovered { edits, wals, outcome } = recovered;
+        self.pipeline.begin(number, !outcome.stops.is_empty(), || {
+            self.tree.begin_writing(edits, wals, number, oldest_kept)
+        })
     }
 
     /// The process that wrote them may have died before it synced: what is synced from now on comes

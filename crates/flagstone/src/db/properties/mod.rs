@@ -221,7 +221,7 @@ fn stats_text(db: &DbInner, family: &Family) -> String {
 /// What a doctor asks beside the counters; it reads these lines, too (`doctor/told.rs`).
 fn state_text(db: &DbInner) -> String {
     let now_us = db.context.env.clock.now_us();
-    let control = &db.pipeline.control;
+    let control = db.pipeline.control();
     format!(
         "** State **\nstate : {}\nwriters : {}\nwriters held up : {} us\nwriters stopped : {} s\n\
          block cache capacity : {} bytes\n",

@@ -4,7 +4,6 @@ use crate::db::space;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::base::sync::Ordering;
 use crate::compaction::pick::{BlobWaste, LevelTargets};
 use crate::db::DbInner;
 use crate::db::family::Family;
@@ -75,12 +74,10 @@ pub(super) fn int_property(db: &DbInner, family: &Family, name: &str) -> Option<
         }
         "rocksdb.num-running-compactions" => db.tree.running().1 as u64,
         "rocksdb.num-running-flushes" => db.tree.running().0 as u64,
-        "rocksdb.actual-delayed-write-rate" => db.pipeline.control.delayed_rate(),
+        "rocksdb.actual-delayed-write-rate" => db.pipeline.control().delayed_rate(),
         "flagstone.rate-limiter-bytes-per-second" => rate_limit(db),
-        "flagstone.wal-reserve-missing" => {
-            db.pipeline.wal_space.reserve_missing.load(Ordering::Relaxed)
-        }
-        "rocksdb.is-write-stopped" => u64::from(db.pipeline.control.is_stopped()),
+        "flagstone.wal-reserve-missing" => db.pipeline.missing_wal_reserve(),
+        "rocksdb.is-write-stopped" => u64::from(db.pipeline.control().is_stopped()),
         "rocksdb.num-blob-files" => version.blob_files.len() as u64,
         "rocksdb.total-blob-file-size" => space::total_blob_bytes(db, family),
         "rocksdb.live-blob-file-size" => blob_file_bytes(version.blob_files.values()),

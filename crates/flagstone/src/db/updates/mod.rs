@@ -204,20 +204,12 @@ pub(in crate::db) fn readable_wals(db: &DbInner) -> Vec<(WalFile, u64)> {
     wals.into_iter().map(|wal| (limit(&wal), wal)).map(|(limit, wal)| (wal, limit)).collect()
 }
 
-/// Whether the log record of that write may wait in memory, in no file, though the write may be
-/// published.
-fn may_wait_in_memory(db: &DbInner, wanted: SequenceNumber) -> bool {
-    let commit = db.pipeline.commit.lock();
-    let is_any = commit.log.writer.as_ref().is_some_and(|wal| wal.written() < wal.offset());
-    is_any && commit.log.waiting_from <= wanted
-}
-
 /// The WAL in which the write with the sequence number `wanted` is; `last` had been published
 /// before.
 fn wal_with(db: &DbInner, wanted: SequenceNumber, last: SequenceNumber) -> Result<OpenWal> {
     let mut looks = 1;
     // Before the look at the files: what waits no longer is seen there.
-    let may_wait = may_wait_in_memory(db, wanted);
+    let may_wait = db.pipeline.may_wait_in_memory(wanted);
     'look: loop {
         let (mut oldest, mut empty) = (None, None);
         for (wal, limit) in readable_wals(db).iter().rev() {
@@ -517,7 +509,7 @@ impl Updates {
             looks += 1;
             // In this order: what is published, and waits in memory no longer, is in the files.
             let published = self.inner.snapshots.published.load(Ordering::Acquire);
-            let may_wait = may_wait_in_memory(&self.inner, self.next);
+            let may_wait = self.inner.pipeline.may_wait_in_memory(self.next);
             let wals = readable_wals(&self.inner);
             let wal = &mut self.wal;
             let listed = wals.iter().find(|(listed, _)| listed.number == wal.number);

@@ -219,10 +219,7 @@ fn later_wal(db: &DbInner, wal: &WalFile, limit: u64) -> Result<Option<Later>> {
     let Some(begin) = opened.map(OpenWal::begin).transpose()? else { return Ok(None) };
     let (first, noted) = begin.unzip();
     // What it will say with its first record, which waits in memory or has yet to come.
-    let unwritten = || {
-        let commit = db.pipeline.commit.lock();
-        commit.log.predecessor.filter(|_| commit.log.number == number)
-    };
+    let unwritten = || db.pipeline.predecessor_of_active(number);
     Ok(Some(Later {
         number,
         first,

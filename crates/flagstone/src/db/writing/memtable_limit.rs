@@ -7,23 +7,20 @@
 use std::cmp::Reverse;
 
 use crate::base::Sometimes;
-use crate::db::writing::pipeline::Pipeline;
-use crate::db::writing::write::{Commit, WriteTarget};
+use crate::db::writing::commit::{Commit, WriteTarget};
 
-impl Pipeline {
-    /// Whether the memtables that are written to have grown so large together that some are to be
+impl Commit {
+    /// Whether the memtables that are written to have so many bytes together that some are to be
     /// flushed.
     #[inline]
-    pub(in crate::db) fn memtable_limit_reached(&self, commit: &Commit) -> bool {
-        commit.memtable_bytes >= self.limits.memtable_bytes()
+    pub(in crate::db) fn memtables_reach(&self, limit: u64) -> bool {
+        self.memtable_bytes >= limit
     }
 
-    /// Chooses the largest memtables that are written to, until they have half of what all of these
-    /// may have.
-    pub(in crate::db) fn want_switch_of_largest(&self, commit: &mut Commit) {
+    /// Chooses the largest memtables that are written to, until they have more than `enough`.
+    pub(in crate::db) fn want_switch_of_largest(&mut self, enough: u64) {
         Sometimes::LargestMemtablesSwitched.reached();
-        let enough = self.limits.memtable_bytes() / 2;
-        let mut targets: Vec<&mut WriteTarget> = commit.targets.values_mut().collect();
+        let mut targets: Vec<&mut WriteTarget> = self.targets.values_mut().collect();
         targets.retain(|target| target.counted > 0);
         targets.sort_by_key(|target| Reverse(target.counted));
         let mut chosen = 0;

@@ -1,13 +1,12 @@
 //! The way of a write: large values to blob files, the commit, the WAL and its syncs, memtables
 //! that take over, and what holds writers up.
 
+mod admission;
+pub(super) mod commit;
 pub(super) mod direct_blob;
+mod file_syncs;
 mod memtable_limit;
 pub(super) mod operations;
 pub(super) mod pipeline;
-pub(super) mod stall;
-pub(super) mod successive_merges;
-pub(super) mod switch;
-mod wal_reserve;
-pub(super) mod wal_sync;
-pub(super) mod write;
+mod successive_merges;
+mod wal_files;

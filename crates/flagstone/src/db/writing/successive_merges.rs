@@ -12,70 +12,65 @@ use crate::base::merge::full_merge;
 use crate::base::sync::Ordering;
 use crate::base::{MAX_SEQUENCE_NUMBER, SequenceNumber, Sometimes, ValueType};
 use crate::batch::WriteBatch;
-use crate::db::writing::pipeline::Pipeline;
-use crate::db::writing::write::WriteTarget;
+use crate::db::reading::Reader;
+use crate::db::writing::commit::WriteTarget;
 use crate::iter::Outcome;
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
 
-impl Pipeline {
-    /// The value that goes into the memtable, with the commit lock held, in place of an operand;
-    /// `None` if the operand does.
-    #[inline]
-    pub(in crate::db) fn merged_at_once(
-        &self,
-        target: &WriteTarget,
-        key: &[u8],
-        operand: &[u8],
-        sequence: SequenceNumber,
-    ) -> Option<Vec<u8>> {
-        match target.family.limits.max_successive_merges.load(Ordering::Relaxed) {
-            0 => None,
-            most => self.merge_now(target, most, key, operand, sequence),
-        }
-    }
-
-    #[cold]
-    fn merge_now(
-        &self,
-        target: &WriteTarget,
-        most: u64,
-        key: &[u8],
-        operand: &[u8],
-        sequence: SequenceNumber,
-    ) -> Option<Vec<u8>> {
-        if newest_operands(&target.mem, key, most) < most {
-            return None;
-        }
-        let family = &target.family;
-        let operator = family.options.load().merge_operator.clone()?;
-        // Other writers wait: what is not in memory is left to readers and compactions, and so is
-        // whatever fails.
-        let options = ReadOptions { cache_only: true, ..ReadOptions::default() };
-        let current = family.current.load_full();
-        let lookup = self.reader.search(&options, family, &current, sequence - 1, key).ok()?;
-        let outcome = lookup.finish();
-        if let Outcome::Merge { base: Some((ValueType::WideColumnEntity, _)), .. } = &outcome {
-            // A value would take the place of all its columns.
-            return None;
-        }
-        // The batch is in the WAL: an operator that panics must not leave half of it in the
-        // memtable.
-        let merged = catch_unwind(AssertUnwindSafe(|| {
-            let existing =
-                self.reader.finish_outcome(&options, family, &current, key, outcome).ok()??;
-            full_merge(&*operator, key, Some(&existing), &[operand]).ok()
-        }));
-        let panicked = |_| {
-            tracing::error!("a merge operator panicked in a write; its operand is left to readers")
-        };
-        let value = merged.map_err(panicked).ok()??;
-        WriteBatch::check_put(key, &value).ok()?;
-        Sometimes::MergedAtOnce.reached();
-        Some(value)
+/// The value that goes into the memtable, with the commit lock held, in place of an operand;
+/// `None` if the operand does.
+#[inline]
+pub(super) fn merged_at_once(
+    reader: &Reader,
+    target: &WriteTarget,
+    key: &[u8],
+    operand: &[u8],
+    sequence: SequenceNumber,
+) -> Option<Vec<u8>> {
+    match target.family.limits.max_successive_merges.load(Ordering::Relaxed) {
+        0 => None,
+        most => merge_now(reader, target, most, key, operand, sequence),
     }
 }
 
+#[cold]
+fn merge_now(
+    reader: &Reader,
+    target: &WriteTarget,
+    most: u64,
+    key: &[u8],
+    operand: &[u8],
+    sequence: SequenceNumber,
+) -> Option<Vec<u8>> {
+    if newest_operands(&target.mem, key, most) < most {
+        return None;
+    }
+    let family = &target.family;
+    let operator = family.options.load().merge_operator.clone()?;
+    // Other writers wait: what is not in memory is left to readers and compactions, and so is
+    // whatever fails.
+    let options = ReadOptions { cache_only: true, ..ReadOptions::default() };
+    let current = family.current.load_full();
+    let lookup = reader.search(&options, family, &current, sequence - 1, key).ok()?;
+    let outcome = lookup.finish();
+    if let Outcome::Merge { base: Some((ValueType::WideColumnEntity, _)), .. } = &outcome {
+        // A value would take the place of all its columns.
+        return None;
+    }
+    // The batch is in the WAL: an operator that panics must not leave half of it in the
+    // memtable.
+    let merged = catch_unwind(AssertUnwindSafe(|| {
+        let existing = reader.finish_outcome(&options, family, &current, key, outcome).ok()??;
+        full_merge(&*operator, key, Some(&existing), &[operand]).ok()
+    }));
+    let panicked =
+        |_| tracing::error!("a merge operator panicked in a write; its operand is left to readers");
+    let value = merged.map_err(panicked).ok()??;
+    WriteBatch::check_put(key, &value).ok()?;
+    Sometimes::MergedAtOnce.reached();
+    Some(value)
+}
 /// How many of the newest entries of a key are operands, as far as that matters.
 fn newest_operands(mem: &MemTable, key: &[u8], most: u64) -> u64 {
     let mut count = 0;

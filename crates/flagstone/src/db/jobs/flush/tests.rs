@@ -3,9 +3,8 @@ use crate::db::tree::family_state::Immutable;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::*;
-use crate::base::ValueType;
 use crate::base::sync::{MutexGuard, yield_now};
+use crate::base::{ColumnFamilyId, ValueType};
 use crate::env::Env;
 use crate::options::Options;
 

@@ -10,7 +10,7 @@ fn the_time_counts_in_which_anybody_waits() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
     options.create_if_missing = true;
     let db = Db::open("/db", &options).unwrap();
-    let (clock, control) = (&db.inner().context.env.clock, &db.inner().pipeline.control);
+    let (clock, control) = (&db.inner().context.env.clock, db.inner().pipeline.control());
     // What is owed is not paid off before anybody waits, however long the machine takes to come to
     // that.
     control.set_delayed(1, None, None, false);

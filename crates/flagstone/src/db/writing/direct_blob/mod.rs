@@ -17,7 +17,7 @@
 //!    memtable is flushed, at once: what the dead process left of a file cannot be trusted to
 //!    become durable.
 //!
-//! `stream` writes a value that need not fit into memory, piece by piece, to a file of its own.
+//! `own_file` keeps a value that need not fit into memory, and is written piece by piece.
 //!
 //! **Invariants**
 //! - The bytes of a value are in its file before the WAL has a record that names them.
@@ -32,6 +32,46 @@ pub(in crate::db) mod separate;
 mod settle;
 mod sync;
 
+pub(in crate::db) use own_file::OwnFile;
 pub(in crate::db) use separate::{BlobsOfBatch, Source, names_blobs};
 pub(in crate::db) use settle::DirectInputs;
-pub(in crate::db) use sync::UnsyncedBlobs;
+pub(in crate::db) use sync::{BlobsToSync, UnsyncedBlobs};
+
+use std::sync::Arc;
+
+use crate::db::background::Background;
+use crate::db::context::Context;
+use crate::db::disk::Disk;
+use crate::db::limits::Limits;
+use crate::db::tables::Tables;
+use crate::db::tree::{Below, Tree};
+use crate::db::writing::file_syncs::FileSyncs;
+
+/// Writes, seals and recovers the blob files of memtables.
+pub(in crate::db::writing) struct DirectBlobs {
+    context: Arc<Context>,
+    tree: Arc<Tree>,
+    disk: Arc<Disk>,
+    limits: Arc<Limits>,
+    tables: Arc<Tables>,
+    background: Arc<Background>,
+    syncs: Arc<FileSyncs>,
+}
+
+impl DirectBlobs {
+    pub(in crate::db::writing) fn new(
+        below: &Below,
+        tree: &Arc<Tree>,
+        syncs: &Arc<FileSyncs>,
+    ) -> Self {
+        Self {
+            context: below.context.clone(),
+            tree: tree.clone(),
+            disk: below.disk.clone(),
+            limits: below.limits.clone(),
+            tables: below.tables.clone(),
+            background: below.background.clone(),
+            syncs: syncs.clone(),
+        }
+    }
+}

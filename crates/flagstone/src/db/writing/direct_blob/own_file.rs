@@ -9,11 +9,9 @@ use crate::blob::BlobStream;
 use crate::db::family::Family;
 use crate::db::family::direct_blobs::DirectFile;
 use crate::db::statistics::Ticker;
-use crate::db::writing::direct_blob::separate::BlobsOfBatch;
-use crate::db::writing::pipeline::Pipeline;
-use crate::env::IoMode;
+use crate::db::writing::direct_blob::DirectBlobs;
+use crate::env::{IoMode, WritableFile};
 use crate::manifest::BlobFileClaim;
-use crate::options::WriteOptions;
 
 /// A blob file for one value; obsolete unless it is committed.
 pub(in crate::db) struct OwnFile {
@@ -31,40 +29,46 @@ impl Drop for OwnFile {
     }
 }
 
-impl Pipeline {
-    /// Begins a blob file for one value, and what removes it unless it is committed.
-    pub(in crate::db) fn create_own_file(&self, family: &Family, key: &[u8]) -> Result<OwnFile> {
+impl OwnFile {
+    /// Bytes of the value so far.
+    pub(in crate::db::writing) fn value_size(&self) -> u64 {
+        self.stream.as_ref().map_or(0, BlobStream::value_size)
+    }
+}
+
+impl DirectBlobs {
+    /// Begins a blob file for one value, and what removes it unless it is committed. `guarded` has
+    /// the file made while the directory is not let go.
+    pub(in crate::db::writing) fn create_own_file(
+        &self,
+        family: &Family,
+        key: &[u8],
+        guarded: impl FnOnce(
+            &dyn Fn() -> Result<Arc<dyn WritableFile>>,
+        ) -> Result<Arc<dyn WritableFile>>,
+    ) -> Result<OwnFile> {
         let number = self.tree.file_numbers.allocate();
         let claim = self.disk.claim_blob_file(number, &family.paths);
         let mut own = OwnFile { stream: None, claim: Some(claim) };
         let name = self.context.names.before_making(family.paths.of_blobs());
-        let file = {
-            // Keeps the directory from being let go meanwhile.
-            let mut commit = self.commit.lock();
-            commit.wal()?;
-            self.background.range_synced(
-                self.context
-                    .env
-                    .fs
-                    .create_writable(&family.paths.blob(number), IoMode::Buffered)?,
-            )
-        };
+        let file = guarded(&|| {
+            let path = family.paths.blob(number);
+            let file = self.context.env.fs.create_writable(&path, IoMode::Buffered)?;
+            Ok(self.background.range_synced(file))
+        })?;
         name.sync()?;
         own.stream = Some(BlobStream::new(file, number, family.id, key)?);
         Ok(own)
     }
 
-    pub(in crate::db) fn commit_own_file(
+    /// Completes a file; a batch that sets the key to its value, and the file.
+    pub(in crate::db::writing) fn complete_own_file(
         &self,
         mut own: OwnFile,
-        options: &WriteOptions,
         family: &Family,
         key: &[u8],
-    ) -> Result<()> {
+    ) -> Result<(WriteBatch, Arc<DirectFile>)> {
         let stream = own.stream.take().expect("committed once");
-        let bytes = key.len() as u64 + stream.value_size();
-        // The value was, piece by piece.
-        self.admit(options, key.len() as u64)?;
         let file = stream.file().clone();
         let (index, summary) = stream.finish()?;
         let mut batch = WriteBatch::new();
@@ -76,16 +80,18 @@ impl Pipeline {
         let file = Arc::new(DirectFile::whole(file, CompressionType::None, summary, false, claim));
         let reader = file.sealed_reader(file.file().clone(), family, &summary);
         self.tables.keep_blob_file(summary.number, reader);
-        let blobs = BlobsOfBatch::Whole(family.id, file.clone());
         self.context.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
-        self.commit(options, &mut batch, blobs, bytes).inspect_err(|_| {
-            // No memtable has it, so neither has the WAL; unless what a failed write left there
-            // could not be cut off.
-            if let Some(file) = Arc::into_inner(file)
-                && !self.context.poison.is_fatal()
-            {
-                file.give_up();
-            }
-        })
+        Ok((batch, file))
+    }
+
+    /// Has a file removed whose value was not committed.
+    pub(in crate::db::writing) fn give_up_uncommitted(&self, file: Arc<DirectFile>) {
+        // No memtable has it, so neither has the WAL; unless what a failed write left there could
+        // not be cut off.
+        if let Some(file) = Arc::into_inner(file)
+            && !self.context.poison.is_fatal()
+        {
+            file.give_up();
+        }
     }
 }

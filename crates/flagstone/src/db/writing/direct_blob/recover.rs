@@ -11,11 +11,11 @@ use crate::blob::{
 use crate::db::family::Family;
 use crate::db::family::direct_blobs::DirectFile;
 use crate::db::family::generation::Generation;
-use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::direct_blob::DirectBlobs;
 
-impl Pipeline {
+impl DirectBlobs {
     /// Whether the blob is there, and whole.
-    pub(in crate::db) fn check_recovered_blob(
+    pub(in crate::db::writing) fn check_recovered(
         &self,
         family: &Family,
         key: &[u8],
@@ -48,7 +48,7 @@ impl Pipeline {
     }
 
     /// Tells a memtable, which gets the address of a blob that was found whole, of the file.
-    pub(in crate::db) fn take_recovered_blob(
+    pub(in crate::db::writing) fn take_recovered(
         &self,
         family: &Family,
         mem: &Generation,

@@ -13,8 +13,9 @@ use crate::db::family::Family;
 use crate::db::family::direct_blobs::DirectFile;
 use crate::db::family::generation::Generation;
 use crate::db::statistics::Ticker;
-use crate::db::writing::pipeline::Pipeline;
-use crate::db::writing::write::{Commit, check_operation};
+use crate::db::writing::commit::Commit;
+use crate::db::writing::direct_blob::DirectBlobs;
+use crate::db::writing::pipeline::write::check_operation;
 use crate::env::IoMode;
 use crate::options::{PrepopulateBlobCache, WriteOptions};
 
@@ -116,13 +117,16 @@ struct LargeValues<'a> {
     places: SmallVec<[(usize, usize); 1]>,
 }
 
-impl Pipeline {
+impl DirectBlobs {
     /// Writes the large values of a batch to the blob files of the active memtables; the batch with
     /// their addresses in their place. `None` if it has no values that are large for such a write.
-    pub(in crate::db) fn separate<'a>(
+    ///
+    /// `prepare` sees to it that a family's active memtable has room, and a file to append to.
+    pub(in crate::db::writing) fn separate<'a>(
         &self,
         source: Source<'a>,
         options: &WriteOptions,
+        mut prepare: impl FnMut(&Family) -> Result<()>,
     ) -> Result<Option<(WriteBatch, BlobsOfBatch<'a>)>> {
         let synced = options.sync;
         let large = self.large_values(&source, synced)?;
@@ -132,16 +136,17 @@ impl Pipeline {
         // The values of a batch that is refused are garbage, in a file that may get no other
         // entries.
         self.check_families(&source, options.ignore_missing_column_families)?;
-        let (batch, used) = self.separate_values(&source, &large, None)?;
+        let (batch, used) = self.separate_values(&source, &large, false, &mut prepare)?;
         Ok(Some((batch, BlobsOfBatch::Separated { source, synced, used })))
     }
 
     /// With the commit lock held: writes the values again if a memtable was switched since.
-    pub(in crate::db) fn refresh_blobs(
+    pub(in crate::db::writing) fn refresh(
         &self,
-        commit: &mut Commit,
         batch: &mut WriteBatch,
         blobs: &mut BlobsOfBatch<'_>,
+        commit: &mut Commit,
+        mut prepare: impl FnMut(&mut Commit, &Family) -> Result<()>,
     ) -> Result<()> {
         // To make a file for some of them may switch the memtable that others were written for. It
         // does not go on for ever: only what has entries is switched, and nobody adds any
@@ -150,7 +155,8 @@ impl Pipeline {
             let BlobsOfBatch::Separated { source, synced, used } = blobs else { return Ok(()) };
             Sometimes::BlobWrittenAgain.reached();
             let large = self.large_values(source, *synced)?;
-            (*batch, *used) = self.separate_values(source, &large, Some(commit))?;
+            (*batch, *used) =
+                self.separate_values(source, &large, true, &mut |family| prepare(commit, family))?;
         }
         Ok(())
     }
@@ -204,12 +210,13 @@ impl Pipeline {
         &self,
         source: &Source<'a>,
         large: &LargeValues<'a>,
-        mut commit: Option<&mut Commit>,
+        is_locked: bool,
+        prepare: &mut dyn FnMut(&Family) -> Result<()>,
     ) -> Result<(WriteBatch, FewUsed)> {
         let mut used = FewUsed::new();
         let mut addresses: SmallVec<[_; 1]> = SmallVec::new();
         for group in &large.groups {
-            let written = self.write_group(group, commit.as_deref_mut())?;
+            let written = self.write_group(group, is_locked, prepare)?;
             addresses.push(written.map(|(one, indexes)| {
                 used.push(one);
                 indexes.into_iter()
@@ -237,11 +244,11 @@ impl Pipeline {
     }
 
     /// Appends values to the file of the family's active memtable; `None` if the family is dropped.
-    /// The commit lock is held if `commit` is given.
     fn write_group(
         &self,
         group: &Group<'_>,
-        mut commit: Option<&mut Commit>,
+        is_locked: bool,
+        prepare: &mut dyn FnMut(&Family) -> Result<()>,
     ) -> Result<Option<(Used, BlobIndexes)>> {
         let family = &group.family;
         // The compressor's output has room for a value that does not become shorter.
@@ -254,7 +261,7 @@ impl Pipeline {
             let generation = family.current.load().mem.clone();
             // A full memtable is switched before the next batch goes to it: the values would be
             // written again.
-            let appended = if family.is_full(&generation) && commit.is_none() {
+            let appended = if family.is_full(&generation) && !is_locked {
                 None
             } else {
                 generation.blobs.append(&group.blobs)?
@@ -271,34 +278,12 @@ impl Pipeline {
                 }
                 return Ok(Some((Used { family: family.id, generation, file }, indexes)));
             }
-            match &mut commit {
-                Some(commit) => self.prepare_for_blobs(commit, family)?,
-                None => self.prepare_for_blobs(&mut self.commit.lock(), family)?,
-            }
+            prepare(family)?;
         }
         Ok(None)
     }
 
-    /// Sees to it that the family's active memtable has room, and a file to append to. The commit
-    /// lock keeps the directory from being let go meanwhile.
-    fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family) -> Result<()> {
-        commit.wal()?;
-        // Perhaps nobody has asked for the switch: a writer whose batch failed has filled the file.
-        let target = commit.targets.get_mut(&family.id);
-        if let Some(target) = target.filter(|target| family.is_full(&target.mem)) {
-            target.switch_wanted = true;
-            commit.asked.switch = true;
-        }
-        if commit.asked.switch {
-            self.switch_wanted_memtables(commit)?;
-        }
-        match commit.target(family.id) {
-            Some(target) => target.mem.blobs.prepare(|| self.create_direct_file(family)),
-            None => Ok(()),
-        }
-    }
-
-    fn create_direct_file(&self, family: &Family) -> Result<DirectFile> {
+    pub(in crate::db::writing) fn create_file(&self, family: &Family) -> Result<DirectFile> {
         let number = self.tree.file_numbers.allocate();
         let path = family.paths.blob(number);
         let options = family.options.load();

@@ -9,7 +9,7 @@ use crate::db::family::Family;
 use crate::db::family::direct_blobs::DirectFile;
 use crate::db::family::generation::Generation;
 use crate::db::tree::output::JobOutput;
-use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::direct_blob::DirectBlobs;
 use crate::manifest::BlobFileAddition;
 
 /// The blob files of the memtables that a flush takes.
@@ -33,10 +33,10 @@ impl DirectInputs {
     }
 }
 
-impl Pipeline {
+impl DirectBlobs {
     /// Seals and syncs the files that the output refers to, and says what of them is garbage
     /// already: what was overwritten in the memtable, and what its writer gave up.
-    pub(in crate::db) fn settle_direct_files(
+    pub(in crate::db::writing) fn settle(
         &self,
         family: &Family,
         inputs: &DirectInputs,
@@ -54,7 +54,7 @@ impl Pipeline {
                 output.unreferenced.push(file.clone());
                 continue;
             }
-            let total = self.seal_direct_file(family, file)?;
+            let total = self.seal(family, file)?;
             output.garbage.extend(garbage_of(total, live)?);
             output.direct_files.push(BlobFileAddition {
                 number: total.number,
@@ -66,12 +66,12 @@ impl Pipeline {
         Ok(())
     }
 
-    fn seal_direct_file(&self, family: &Family, file: &Arc<DirectFile>) -> Result<BlobFileSummary> {
+    fn seal(&self, family: &Family, file: &Arc<DirectFile>) -> Result<BlobFileSummary> {
         if let Some(total) = file.sealed() {
             return Ok(total);
         }
         let total = file.complete()?;
-        self.sync_direct_files(std::slice::from_ref(file))?;
+        self.syncs.sync_direct_files(std::slice::from_ref(file))?;
         let opened = if self.tables.may_read_through_writers_file(&**file.file()) {
             file.file().clone()
         } else {

@@ -6,10 +6,9 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::base::{FileNumber, Mutant, Result, SequenceNumber, Sometimes};
+use crate::base::{FileNumber, SequenceNumber};
 use crate::db::family::direct_blobs::DirectFile;
 use crate::db::writing::direct_blob::separate::BlobsOfBatch;
-use crate::db::writing::pipeline::Pipeline;
 
 /// Blob files with values that WALs name and no sync has covered.
 #[derive(Default)]
@@ -30,6 +29,12 @@ struct Unsynced {
 pub(in crate::db) struct BlobsToSync {
     files: Vec<Arc<DirectFile>>,
     last: SequenceNumber,
+}
+
+impl BlobsToSync {
+    pub(in crate::db::writing) fn files(&self) -> &[Arc<DirectFile>] {
+        &self.files
+    }
 }
 
 impl UnsyncedBlobs {
@@ -75,26 +80,6 @@ impl UnsyncedBlobs {
 
 fn is_same(known: &Weak<DirectFile>, file: &Arc<DirectFile>) -> bool {
     std::ptr::eq(known.as_ptr(), Arc::as_ptr(file))
-}
-
-impl Pipeline {
-    /// Syncs blob files, before the WALs that name them.
-    pub(in crate::db) fn sync_blobs(&self, blobs: &BlobsToSync) -> Result<()> {
-        if Mutant::SkipBlobSyncBeforeWal.is_on() || blobs.files.is_empty() {
-            return Ok(());
-        }
-        Sometimes::BlobSyncedBeforeWal.reached();
-        self.sync_direct_files(&blobs.files)
-    }
-
-    /// Syncs files. A failure poisons: whoever syncs a file next would not be told.
-    pub(super) fn sync_direct_files(&self, files: &[Arc<DirectFile>]) -> Result<()> {
-        let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
-        let sync =
-            || files.iter().filter(|file| file.sealed().is_none()).try_for_each(|file| file.sync());
-        self.context.poison.check_fatal()?;
-        sync().inspect_err(|error| self.context.poison.record_fatal(error))
-    }
 }
 
 #[cfg(test)]

@@ -18,8 +18,11 @@ fn what_is_written_again_lies_in_a_file_of_the_memtable_that_names_it() {
     db.put("key", "value").unwrap();
     let mut batch = WriteBatch::new();
     batch.put(b"large", [1; 3000]).unwrap();
-    let (mut separated, blobs) =
-        inner.pipeline.separate(Source::Batch(&batch), &WriteOptions::default()).unwrap().unwrap();
+    let (mut separated, blobs) = inner
+        .pipeline
+        .separate_values(Source::Batch(&batch), &WriteOptions::default())
+        .unwrap()
+        .unwrap();
     // Other writers come in between, and fill the next memtable, too.
     db.flush_all().unwrap();
     (0..6).for_each(|_| db.put("another", [3; 3500]).unwrap());

@@ -14,109 +14,23 @@
 //!
 //! **Lock order.** commit, then state. Readers take neither.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use crate::base::sync::Ordering;
 use crate::base::{
-    Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber,
-    Sometimes, SubCode, ValueType,
+    Code, Error, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes, SubCode, ValueType,
 };
 use crate::batch::{Operation, WriteBatch};
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
-use crate::db::family::generation::Generation;
 use crate::db::settings::no_merge_operator;
 use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;
-use crate::db::writing::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs, names_blobs};
+use crate::db::writing::commit::Commit;
+use crate::db::writing::direct_blob::{BlobsOfBatch, OwnFile, Source, names_blobs};
 use crate::db::writing::operations;
 use crate::db::writing::pipeline::Pipeline;
-use crate::env::WritableFile;
+use crate::db::writing::successive_merges::merged_at_once;
 use crate::iter::lookup::locate_value;
 use crate::options::WriteOptions;
-use crate::wal::{self, PredecessorWal};
-
-/// A family as the writer sees it.
-pub(in crate::db) struct WriteTarget {
-    pub(in crate::db) family: Arc<Family>,
-    pub(in crate::db) mem: Arc<Generation>,
-    /// The memtable is full or a flush was asked for: the next writer switches it.
-    pub(in crate::db) switch_wanted: bool,
-    /// A drop of the family found the disk full: the MANIFEST may say that it is gone.
-    pub(in crate::db) drop_in_doubt: bool,
-    /// What the memtable has in [`Commit::memtable_bytes`].
-    pub(in crate::db) counted: u64,
-}
-
-/// What the commit lock guards; the lock itself, which those look at who wait for it, lies in a
-/// line of memory of its own.
-#[derive(Default)]
-#[repr(align(128))]
-pub(in crate::db) struct Commit {
-    pub(in crate::db) log: ActiveLog,
-    /// The last sequence number assigned.
-    pub(in crate::db) last_sequence: SequenceNumber,
-    pub(in crate::db) targets: BTreeMap<ColumnFamilyId, WriteTarget>,
-    /// Bytes of the targets' memtables, but for empty ones.
-    pub(in crate::db) memtable_bytes: u64,
-    pub(in crate::db) debt: SyncDebt,
-    pub(in crate::db) asked: Asked,
-    pub(in crate::db) end: Ending,
-}
-
-/// The WAL that takes the writes.
-#[derive(Default)]
-pub(in crate::db) struct ActiveLog {
-    /// None while the database is being opened, when it is read-only, and after it was closed.
-    pub(in crate::db) writer: Option<wal::Writer>,
-    pub(in crate::db) number: FileNumber,
-    /// A WAL that could be neither begun nor removed again.
-    pub(in crate::db) unbegun: Option<FileNumber>,
-    /// What the WAL says of the one before, or is to say.
-    pub(in crate::db) predecessor: Option<PredecessorWal>,
-    /// Whether it has said so: to its buffer at least.
-    pub(in crate::db) is_predecessor_noted: bool,
-    /// Lower bound on the sequence number of the oldest record still buffered in memory.
-    pub(in crate::db) waiting_from: SequenceNumber,
-}
-
-/// What the next sync has to cover.
-#[derive(Default)]
-pub(in crate::db) struct SyncDebt {
-    /// The last sequence number that a writer wants synced before it is published.
-    pub(in crate::db) target: SequenceNumber,
-    /// Earlier WALs with bytes that no sync has covered, oldest first.
-    pub(in crate::db) logs: Vec<(FileNumber, Arc<dyn WritableFile>)>,
-    pub(in crate::db) blobs: UnsyncedBlobs,
-    /// Records of log data alone, which have no sequence number of their own.
-    pub(in crate::db) unnumbered: u64,
-    /// How many of them are synced.
-    pub(in crate::db) unnumbered_synced: u64,
-}
-
-/// What the next writer has to do before it writes.
-#[derive(Default)]
-pub(in crate::db) struct Asked {
-    /// Whether any target has `switch_wanted`.
-    pub(in crate::db) switch: bool,
-    /// Whether any target has `drop_in_doubt`.
-    pub(in crate::db) settle_drop: bool,
-    /// The oldest WAL for whose sake families were switched because the WALs took too much.
-    pub(in crate::db) wal_limit: u64,
-    /// The oldest WAL for whose sake all families were switched because the WALs had reached their
-    /// cap.
-    pub(in crate::db) wal_cap: u64,
-}
-
-/// How far closing is.
-#[derive(Default)]
-pub(in crate::db) struct Ending {
-    /// What closing flushes is the last that was written.
-    pub(in crate::db) has_begun: bool,
-    /// Up to where closing has synced the last WAL, if it could.
-    pub(in crate::db) synced: Option<Result<SequenceNumber>>,
-}
 
 /// Bytes of the largest batch that one writer commits for another, its large values included, which
 /// may have to be written once more: no call is to take much longer for what others write, and with
@@ -144,57 +58,10 @@ impl Drop for WholeOrPoisoned<'_> {
     }
 }
 
-impl Commit {
-    /// # Errors
-    /// `ShutdownInProgress`, once closing has begun.
-    fn check_not_ending(&self) -> Result<()> {
-        if self.end.has_begun {
-            Err(Error::new(Code::ShutdownInProgress, "the database is being closed"))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// The active WAL.
-    ///
-    /// # Errors
-    /// `ShutdownInProgress` after the database was closed.
-    pub(in crate::db) fn wal(&mut self) -> Result<&mut wal::Writer> {
-        self.log
-            .writer
-            .as_mut()
-            .ok_or_else(|| Error::new(Code::ShutdownInProgress, "the database is closed"))
-    }
-
-    /// Bytes in the active WAL.
-    pub(in crate::db) fn wal_size(&self) -> u64 {
-        self.log.writer.as_ref().map_or(0, wal::Writer::offset)
-    }
-
-    pub(in crate::db) fn target(&self, id: ColumnFamilyId) -> Option<&WriteTarget> {
-        self.targets.get(&id)
-    }
-
-    pub(in crate::db) fn add_target(&mut self, family: Arc<Family>, mem: Arc<Generation>) {
-        let counted = mem.bytes_in_use();
-        self.memtable_bytes += counted;
-        let id = family.id;
-        let target =
-            WriteTarget { family, mem, switch_wanted: false, drop_in_doubt: false, counted };
-        self.targets.insert(id, target);
-    }
-
-    pub(in crate::db) fn remove_target(&mut self, id: ColumnFamilyId) {
-        if let Some(target) = self.targets.remove(&id) {
-            self.memtable_bytes -= target.counted;
-        }
-    }
-}
-
 /// What would make replaying an operation of a batch fail; `family` is what it names, if it is
 /// there.
 #[inline]
-pub(super) fn check_operation(
+pub(in crate::db::writing) fn check_operation(
     operation: &Operation<'_>,
     family: Option<&Family>,
     ignore_missing_families: bool,
@@ -226,16 +93,6 @@ pub(super) fn check_operation(
     }
 }
 
-impl WriteTarget {
-    /// Counts what the memtable has come to, or what a fresh one has, in all memtables' `sum`.
-    #[inline]
-    pub(in crate::db) fn count(&mut self, sum: &mut u64) {
-        let now = self.mem.bytes_in_use();
-        *sum = *sum - self.counted + now;
-        self.counted = now;
-    }
-}
-
 impl Pipeline {
     /// Writes a batch atomically.
     pub(crate) fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
@@ -249,12 +106,13 @@ impl Pipeline {
     ) -> Result<()> {
         let bytes = batch.byte_size() as u64;
         let _counted = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
-        match self.admit(options, bytes) {
+        match self.admission.admit(options, bytes) {
             Err(error) if self.disk.admit_deletions(batch, &error) => {}
             outcome => outcome?,
         }
         if bytes >= self.limits.direct_blob_min()
-            && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options)?
+            && let Some((mut separated, blobs)) =
+                self.separate_values(Source::Batch(batch), options)?
         {
             let _copied =
                 self.tables.account().hold_large(MemoryKind::Writes, separated.memory_usage());
@@ -285,36 +143,18 @@ impl Pipeline {
     ) -> Result<()> {
         WriteBatch::check_put(key, value)?;
         let bytes = (key.len() + value.len()) as u64;
-        self.admit(options, bytes)?;
-        let (mut batch, blobs) = match self.separate(Source::Put(family.id, key, value), options)? {
-            Some(separated) => separated,
-            None => {
-                let mut batch = WriteBatch::with_capacity(key.len() + value.len() + 32);
-                batch.put_cf(family.id, key, value)?;
-                (batch, BlobsOfBatch::Nothing)
-            }
-        };
+        self.admission.admit(options, bytes)?;
+        let (mut batch, blobs) =
+            match self.separate_values(Source::Put(family.id, key, value), options)? {
+                Some(separated) => separated,
+                None => {
+                    let mut batch = WriteBatch::with_capacity(key.len() + value.len() + 32);
+                    batch.put_cf(family.id, key, value)?;
+                    (batch, BlobsOfBatch::Nothing)
+                }
+            };
         let _copied = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
         self.commit(options, &mut batch, blobs, bytes)
-    }
-
-    /// Refuses what cannot be written, and waits while the tree is behind.
-    pub(in crate::db) fn admit(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
-        if options.sync && options.disable_wal {
-            return Err(Error::invalid_argument(
-                "a write cannot be synced (sync) without the WAL (disable_wal)",
-            ));
-        }
-        self.context.check_writable()?;
-        if options.low_pri && options.no_slowdown {
-            self.check_gives_way()?;
-        }
-        let is_paid = self.control.passes(bytes);
-        if !is_paid || options.low_pri {
-            self.wait_for_room(options, bytes, is_paid)?;
-        }
-        self.background.before_limited_write(options, bytes);
-        Ok(())
     }
 
     /// Commits a batch whose large values lie in `blobs`; with them it has `bytes` bytes.
@@ -361,12 +201,14 @@ impl Pipeline {
         }
         if commit.asked.switch
             || self.wal_limit_reached(commit)
-            || self.memtable_limit_reached(commit)
+            || commit.memtables_reach(self.limits.memtable_bytes())
         {
             self.switch_wanted_memtables(commit)?;
         }
         self.disk.check_healthy_for(batch)?;
-        self.refresh_blobs(commit, batch, blobs)?;
+        self.blobs.refresh(batch, blobs, commit, |commit, family| {
+            self.prepare_for_blobs(commit, family)
+        })?;
         let first = commit.last_sequence + 1;
         if commit.last_sequence + u64::from(batch.count().max(1)) > MAX_SEQUENCE_NUMBER {
             return Err(Error::not_supported("the database's sequence numbers are used up"));
@@ -385,7 +227,7 @@ impl Pipeline {
             let last = commit.last_sequence + u64::from(batch.count());
             commit.debt.blobs.note(blobs, wal, last);
         } else if !batch.is_empty() {
-            self.unlogged.store(true, Ordering::Release);
+            commit.has_unlogged = true;
         }
         let last = commit.last_sequence + u64::from(batch.count());
         Mutant::PublishBeforeInsert.breaks(|| self.publish(last));
@@ -535,8 +377,9 @@ impl Pipeline {
                 target.family.dead_ranges.write(sequence - 1, operation.key_set());
             }
             let order = target.family.comparator();
-            let merge =
-                |key: &[u8], operand: &[u8]| self.merged_at_once(target, key, operand, sequence);
+            let merge = |key: &[u8], operand: &[u8]| {
+                merged_at_once(&self.reader, target, key, operand, sequence)
+            };
             sequence +=
                 u64::from(operations::insert(&target.mem, &operation, sequence, order, merge));
             target.count(&mut commit.memtable_bytes);
@@ -546,6 +389,69 @@ impl Pipeline {
             }
         }
         commit.asked.switch |= full;
+    }
+
+    /// [`DirectBlobs::separate`](super::super::direct_blob::DirectBlobs::separate), with room for
+    /// the values made under the commit lock.
+    pub(in crate::db::writing) fn separate_values<'a>(
+        &self,
+        source: Source<'a>,
+        options: &WriteOptions,
+    ) -> Result<Option<(WriteBatch, BlobsOfBatch<'a>)>> {
+        self.blobs.separate(source, options, |family| {
+            self.prepare_for_blobs(&mut self.commit.lock(), family)
+        })
+    }
+
+    /// Sees to it that the family's active memtable has room, and a file to append to. The commit
+    /// lock keeps the directory from being let go meanwhile.
+    fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family) -> Result<()> {
+        commit.wal()?;
+        // Perhaps nobody has asked for the switch: a writer whose batch failed has filled the file.
+        let target = commit.targets.get_mut(&family.id);
+        if let Some(target) = target.filter(|target| family.is_full(&target.mem)) {
+            target.switch_wanted = true;
+            commit.asked.switch = true;
+        }
+        if commit.asked.switch {
+            self.switch_wanted_memtables(commit)?;
+        }
+        match commit.target(family.id) {
+            Some(target) => target.mem.blobs.prepare(|| self.blobs.create_file(family)),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until a piece of a value may be written.
+    pub(in crate::db) fn admit(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
+        self.admission.admit(options, bytes)
+    }
+
+    /// Begins a blob file for one value, and what removes it unless it is committed.
+    pub(in crate::db) fn create_own_file(&self, family: &Family, key: &[u8]) -> Result<OwnFile> {
+        self.blobs.create_own_file(family, key, |open| {
+            // Keeps the directory from being let go meanwhile.
+            let mut commit = self.commit.lock();
+            commit.wal()?;
+            open()
+        })
+    }
+
+    /// Commits a value that lies in a file of its own.
+    pub(in crate::db) fn commit_own_file(
+        &self,
+        own: OwnFile,
+        options: &WriteOptions,
+        family: &Family,
+        key: &[u8],
+    ) -> Result<()> {
+        let bytes = key.len() as u64 + own.value_size();
+        // The value was, piece by piece.
+        self.admit(options, key.len() as u64)?;
+        let (mut batch, file) = self.blobs.complete_own_file(own, family, key)?;
+        let blobs = BlobsOfBatch::Whole(family.id, file.clone());
+        self.commit(options, &mut batch, blobs, bytes)
+            .inspect_err(|_| self.blobs.give_up_uncommitted(file))
     }
 
     pub(super) fn publish(&self, sequence: SequenceNumber) {

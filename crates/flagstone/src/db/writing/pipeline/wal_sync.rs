@@ -21,9 +21,8 @@ use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Rounds, yield_now};
 use crate::base::{Result, SequenceNumber, Sometimes};
-use crate::db::statistics::Ticker;
+use crate::db::writing::commit::Commit;
 use crate::db::writing::pipeline::Pipeline;
-use crate::db::writing::write::Commit;
 use crate::env::{Clock, WritableFile};
 
 /// Who is syncing, and what is synced.
@@ -35,9 +34,6 @@ pub(in crate::db) struct WalSync {
     /// Writers that came since the last sync began.
     arrived: AtomicUsize,
     sync_wait: Mutex<SyncWait>,
-    /// Held while WALs are synced: the system tells of a failure only once, so whoever syncs a file
-    /// next must know.
-    pub(in crate::db) one_at_a_time: Mutex<()>,
 }
 
 impl WalSync {
@@ -190,7 +186,7 @@ impl Pipeline {
             let last = commit.last_sequence;
             (commit.debt.blobs.all(last), files, last, commit.debt.unnumbered)
         };
-        let synced = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files));
+        let synced = self.syncs.sync_blobs(&blobs).and_then(|()| self.syncs.sync_wals(&files));
         if let Err(error) = synced {
             self.tree.fail(&error);
             return Err(error);
@@ -206,17 +202,6 @@ impl Pipeline {
         commit.debt.unnumbered_synced = commit.debt.unnumbered_synced.max(unnumbered);
         self.publish(last);
         Ok(last)
-    }
-
-    /// Syncs WALs; after a failure nobody does so again.
-    fn sync_files(&self, files: &[Arc<dyn WritableFile>]) -> Result<()> {
-        let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
-        for file in files {
-            self.context.poison.check_fatal()?;
-            file.sync().inspect_err(|error| self.context.poison.record_fatal(error))?;
-            self.context.statistics.add(Ticker::WalSyncs, 1);
-        }
-        Ok(())
     }
 
     /// The same with the commit lock held, when a memtable is switched while a sync is pending:
@@ -235,8 +220,9 @@ impl Pipeline {
         let files: Vec<_> = older.chain([active]).collect();
         let last = commit.last_sequence;
         let blobs = commit.debt.blobs.all(last);
-        let synced =
-            written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
+        let synced = written
+            .and_then(|()| self.syncs.sync_blobs(&blobs))
+            .and_then(|()| self.syncs.sync_wals(&files));
         if let Err(error) = synced {
             self.tree.fail(&error);
             return Err(error);
@@ -255,10 +241,10 @@ impl Pipeline {
         let Some(mut wal) = commit.log.writer.take() else { return Ok(()) };
         let cut = wal.cut();
         let last = commit.last_sequence;
-        let blobs = self.sync_blobs(&commit.debt.blobs.all(last));
+        let blobs = self.syncs.sync_blobs(&commit.debt.blobs.all(last));
         let older = commit.debt.logs.drain(..).map(|(_, file)| file);
         let files: Vec<_> = older.chain([wal.file().clone()]).collect();
-        let synced = blobs.and_then(|()| self.sync_files(&files)).and(cut);
+        let synced = blobs.and_then(|()| self.syncs.sync_wals(&files)).and(cut);
         commit.end.synced = Some(synced.clone().map(|()| last));
         synced.inspect(|()| self.publish(last))
     }
@@ -273,7 +259,9 @@ impl Pipeline {
             let (active, last) = (commit.log.number, commit.last_sequence);
             (commit.debt.blobs.before(active, last), files)
         };
-        if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
+        if let Err(error) =
+            self.syncs.sync_blobs(&blobs).and_then(|()| self.syncs.sync_wals(&files))
+        {
             self.tree.fail(&error);
             return Err(error);
         }

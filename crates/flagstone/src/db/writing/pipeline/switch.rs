@@ -1,21 +1,17 @@
 //! Switching memtables: a full one becomes immutable, a new one and a new WAL take over.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, FileNumber, Result, Sometimes, file_name};
-use crate::cache::MemoryKind;
+use crate::base::{ColumnFamilyId, Result, Sometimes};
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::settings::memtable_settings;
 use crate::db::tree::flushes::{OldestWal, WrittenTo};
 use crate::db::tree::state::LiveWal;
+use crate::db::writing::commit::Commit;
 use crate::db::writing::pipeline::Pipeline;
-use crate::db::writing::wal_reserve::give_back;
-use crate::db::writing::write::Commit;
-use crate::env::{RangeSyncs, ReclaimableFile};
-use crate::wal::{self, PredecessorWal, WalWriteMode};
+use crate::wal::PredecessorWal;
 
 impl Pipeline {
     /// A new, empty memtable for a family.
@@ -30,8 +26,8 @@ impl Pipeline {
         if self.wal_limit_reached(commit) {
             self.want_switch_of_oldest_wal(commit);
         }
-        if self.memtable_limit_reached(commit) {
-            self.want_switch_of_largest(commit);
+        if commit.memtables_reach(self.limits.memtable_bytes()) {
+            commit.want_switch_of_largest(self.limits.memtable_bytes() / 2);
         }
         let wanted: Vec<ColumnFamilyId> = commit
             .targets
@@ -85,7 +81,7 @@ impl Pipeline {
         // might stop before it.
         commit.wal()?.cut().inspect_err(|error| self.tree.fail_unless_full(error))?;
         let number = self.tree.file_numbers.allocate();
-        let writer = self.create_wal(number, &mut commit.log.unbegun)?;
+        let writer = self.wals.create(number, &mut commit.log.unbegun)?;
         let ended = std::mem::replace(commit.wal()?, writer);
         let bytes = ended.offset();
         // What flushes have made superfluous needs no sync; kept open, it would keep its space on
@@ -103,130 +99,6 @@ impl Pipeline {
         commit.log.number = number;
         self.wal_space.active_bytes.store(0, Ordering::Relaxed);
         Ok(ended)
-    }
-
-    /// Creates a WAL, over the blocks of an obsolete one if there is one, and makes its name
-    /// durable.
-    ///
-    /// `unbegun` is a WAL that could be neither begun nor removed again.
-    pub(in crate::db) fn create_wal(
-        &self,
-        number: FileNumber,
-        unbegun: &mut Option<FileNumber>,
-    ) -> Result<wal::Writer> {
-        // To recovery history may end at its zeros, or at what it holds of an earlier life: no WAL
-        // may come behind it.
-        if let Some(unbegun) = *unbegun {
-            self.disk.remove(&file_name::wal(&self.context.wal_directory, unbegun))?;
-        }
-        *unbegun = None;
-        let path = file_name::wal(&self.context.wal_directory, number);
-        // A reader that waits for the lock finds the name gone.
-        let recycled = self.wal_to_recycle()?;
-        let number_before = recycled.as_ref().map(|(old, _)| *old);
-        let name = self.context.names.before_making(&self.context.wal_directory);
-        let create = || {
-            if let Some((old, _)) = &recycled {
-                Sometimes::WalRecycled.reached();
-                self.context
-                    .env
-                    .fs
-                    .rename(&file_name::wal(&self.context.wal_directory, *old), &path)?;
-            }
-            let writer = self.wal_writer(&path, number, number_before)?;
-            name.sync()?;
-            Ok(writer)
-        };
-        let created = create();
-        // One that could not be renamed lies there still: for the next attempt, or to be removed at
-        // close.
-        if let Some(old) = number_before
-            && created.is_err()
-            && self
-                .context
-                .env
-                .fs
-                .metadata(&file_name::wal(&self.context.wal_directory, old))
-                .is_ok()
-        {
-            self.tree.put_back_recyclable_wal(old);
-        }
-        created.inspect_err(|_| {
-            // A full disk is tried again with every write: do not leave a file behind each time.
-            *unbegun = self.disk.remove(&path).is_err().then_some(number);
-        })
-    }
-
-    /// The first obsolete WAL that may be written over, locked against readers. Those that a
-    /// read-only handle holds are removed.
-    fn wal_to_recycle(&self) -> Result<Option<(FileNumber, Arc<dyn ReclaimableFile>)>> {
-        while let Some(number) = self.tree.take_recyclable_wal() {
-            let path = file_name::wal(&self.context.wal_directory, number);
-            let claimed = self.context.env.fs.open_reclaimable(&path).and_then(|file| {
-                let is_free = file.claim()?;
-                Ok(is_free.then_some(file))
-            });
-            match claimed {
-                Ok(Some(file)) => return Ok(Some((number, file))),
-                Ok(None) => {}
-                Err(error) => {
-                    self.tree.put_back_recyclable_wal(number);
-                    return Err(error);
-                }
-            }
-            Sometimes::HeldWalNotRecycled.reached();
-            if let Err(error) = self.disk.remove(&path) {
-                tracing::warn!(%error, "cannot remove an obsolete WAL");
-            }
-        }
-        Ok(None)
-    }
-
-    /// The writer of a new WAL: over an obsolete one under a new name, or a new one with its space
-    /// reserved.
-    fn wal_writer(
-        &self,
-        path: &Path,
-        number: FileNumber,
-        recycled: Option<FileNumber>,
-    ) -> Result<wal::Writer> {
-        let settings = self.context.settings.load();
-        let file = match recycled {
-            Some(_) => self.context.env.fs.reopen_log(path)?,
-            None => self.context.env.fs.create_log(path)?,
-        };
-        // What is not reserved cannot be mapped.
-        let reserves = settings.allow_fallocate;
-        let is_mapped =
-            reserves && settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
-        let reserved = self.wal_reserve();
-        self.wal_space.reserve_missing.store(0, Ordering::Relaxed);
-        if reserves && recycled.is_none() && !is_mapped {
-            self.reserve_wal(path, reserved, |bytes| {
-                file.allocate(bytes, true).inspect_err(|_| give_back(file.truncate(0)))
-            })?;
-        }
-        let options = wal::WriterOptions {
-            // Records that say whose they are, so that recovery can tell where the last one is.
-            recyclable: is_mapped || settings.recycled_wals() > 0,
-            compression: settings.wal_compression,
-            reserves_nothing: !reserves,
-            range_syncs: RangeSyncs::new(
-                settings.wal_bytes_per_sync,
-                settings.strict_bytes_per_sync,
-            ),
-        };
-        let mut writer = wal::Writer::of_log(file, number, options)?;
-        writer.count_in(self.tables.account().measured(MemoryKind::WalBuffers));
-        if is_mapped {
-            self.reserve_wal(path, reserved, |bytes| {
-                writer.map(bytes).inspect_err(|_| give_back(writer.cut()))
-            })?;
-        }
-        if settings.manual_wal_flush {
-            writer.keep(settings.writable_file_max_buffer_size as usize);
-        }
-        Ok(writer)
     }
 
     /// Whether the WALs together have grown so large that families which keep the oldest must be
@@ -274,14 +146,6 @@ impl Pipeline {
                 commit.asked.wal_cap = oldest.0;
             }
         }
-    }
-}
-
-impl Commit {
-    /// What kept the oldest WAL is no more, without a flush: whoever is to let go of it now is to
-    /// be asked, too.
-    pub(in crate::db) fn ask_again_for_wals(&mut self) {
-        (self.asked.wal_limit, self.asked.wal_cap) = (0, 0);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Writes that wait for a sync, step by step.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::*;
 use crate::base::sync::AtomicBool;

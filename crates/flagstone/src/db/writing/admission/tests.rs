@@ -7,7 +7,7 @@ use crate::base::{Code, Error, SubCode};
 use crate::batch::WriteBatch;
 use crate::db::DbInner;
 use crate::db::handle::Db;
-use crate::db::writing::stall::DELAY_STEP;
+use crate::db::writing::admission::DELAY_STEP;
 use crate::env::{Clock, Env};
 use crate::options::{Options, WriteOptions};
 
@@ -36,7 +36,7 @@ impl Clock for Hardening {
         let mut steps = self.steps.lock();
         steps.push(db.background.are_slept_for());
         if steps.len() == 2 {
-            db.pipeline.control.set_delayed(1_000_000, None, None, true);
+            db.pipeline.control().set_delayed(1_000_000, None, None, true);
         }
     }
 }
@@ -49,7 +49,7 @@ fn a_writer_who_sleeps_hurries_flushes_once_they_are_hard() {
     let mut options = Options { env, ..Options::default() };
     options.set_all("create_if_missing=true;disable_auto_compactions=true").unwrap();
     let db = Db::open("/db", &options).unwrap();
-    db.inner().pipeline.control.set_delayed(1_000_000, None, None, false);
+    db.inner().pipeline.control().set_delayed(1_000_000, None, None, false);
     // What the first is charged for is waited for by the next that is not paid for in advance.
     db.put("first", [7; 40_000]).unwrap();
     clock.db.set(Arc::downgrade(db.inner())).unwrap();
@@ -93,7 +93,7 @@ fn a_write_of_low_priority_is_charged_once() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
     options.create_if_missing = true;
     let db = Db::open("/db", &options).unwrap();
-    let control = &db.inner().pipeline.control;
+    let control = db.inner().pipeline.control();
     control.set_delayed(1_000_000_000, None, None, false);
     db.put("key", "value").unwrap();
     let charged = control.charged();

@@ -1,21 +1,67 @@
-//! Holding writers up when flushes and compactions fall behind.
+//! Admission of writers: what cannot be written is refused, and writers are held up when
+//! flushes and compactions fall behind.
 //!
 //! The condition of each family is worked out when its tree changes, and what the worst-off one
-//! asks stands in a [`crate::db::write_control::WriteControl`]; here writers wait for it.
+//! asks stands in a [`WriteControl`]; here writers wait for it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::{Error, Result, Sometimes};
+use crate::db::background::Background;
+use crate::db::context::Context;
 use crate::db::events::is_telling;
 use crate::db::statistics::Ticker;
-use crate::db::write_control::{Charged, Verdict};
-use crate::db::writing::pipeline::Pipeline;
+use crate::db::tree::{Below, Tree};
+use crate::db::write_control::{Charged, Verdict, WriteControl};
 use crate::options::WriteOptions;
 
 /// After so long a writer who is delayed looks whether writers may go faster by now.
 const DELAY_STEP: Duration = Duration::from_millis(5);
 
-impl Pipeline {
+/// Says when a write may begin.
+pub(super) struct Admission {
+    context: Arc<Context>,
+    tree: Arc<Tree>,
+    background: Arc<Background>,
+    /// How fast writers may be.
+    control: Arc<WriteControl>,
+}
+
+impl Admission {
+    pub(super) fn new(below: &Below, tree: &Arc<Tree>) -> Self {
+        Self {
+            context: below.context.clone(),
+            tree: tree.clone(),
+            background: below.background.clone(),
+            control: below.control.clone(),
+        }
+    }
+
+    /// How fast writers may be, and how long they were held up.
+    pub(super) fn control(&self) -> &WriteControl {
+        &self.control
+    }
+
+    /// Refuses what cannot be written, and waits while the tree is behind.
+    pub(super) fn admit(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
+        if options.sync && options.disable_wal {
+            return Err(Error::invalid_argument(
+                "a write cannot be synced (sync) without the WAL (disable_wal)",
+            ));
+        }
+        self.context.check_writable()?;
+        if options.low_pri && options.no_slowdown {
+            self.check_gives_way()?;
+        }
+        let is_paid = self.control.passes(bytes);
+        if !is_paid || options.low_pri {
+            self.wait_for_room(options, bytes, is_paid)?;
+        }
+        self.background.before_limited_write(options, bytes);
+        Ok(())
+    }
+
     /// Waits for so long, or until what was charged before is paid off, as writers may go faster
     /// again. What they wait for is hurried from the moment on that they are held up hard.
     fn sit_out(&self, duration: Duration, charged: Charged, is_hard: bool) {
@@ -34,7 +80,7 @@ impl Pipeline {
     /// Refuses a write of low priority that must not give way to compactions. Before it is paid
     /// for.
     #[cold]
-    pub(in crate::db) fn check_gives_way(&self) -> Result<()> {
+    fn check_gives_way(&self) -> Result<()> {
         if self.tree.compactions_are_behind() {
             Err(Error::incomplete(
                 "the write would have to give way to compactions (low_pri), and no_slowdown is set",
@@ -47,12 +93,7 @@ impl Pipeline {
     /// Holds the writer up while the tree is behind, unless the write `is_paid` for, and who has
     /// time while compactions are.
     #[cold]
-    pub(in crate::db) fn wait_for_room(
-        &self,
-        options: &WriteOptions,
-        bytes: u64,
-        is_paid: bool,
-    ) -> Result<()> {
+    fn wait_for_room(&self, options: &WriteOptions, bytes: u64, is_paid: bool) -> Result<()> {
         let start = self.context.env.clock.now_us();
         if !is_paid {
             self.wait_until_paid(options, bytes)?;

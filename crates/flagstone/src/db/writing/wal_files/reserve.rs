@@ -11,7 +11,7 @@ use crate::base::sync::Ordering;
 use crate::base::{Error, Result, Sometimes};
 use crate::db::budget::memtable_bytes_max;
 use crate::db::events::Event;
-use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::wal_files::WalFiles;
 use crate::options::WalReserveInfo;
 use crate::wal;
 
@@ -26,10 +26,10 @@ const RESERVED_AT_LEAST: u64 = 128 << 10;
 /// what makes space: flushes, compactions, and the MANIFEST.
 const PART_OF_FREE: u64 = 4;
 
-impl Pipeline {
+impl WalFiles {
     /// Bytes that a WAL is to reserve: the largest write buffer and a tenth, and no more than ends
     /// a WAL otherwise.
-    pub(in crate::db) fn wal_reserve(&self) -> u64 {
+    pub(in crate::db::writing) fn reserve_size(&self) -> u64 {
         let settings = self.context.settings.load();
         let largest = self.limits.largest_write_buffer();
         let largest =
@@ -49,7 +49,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// Those of `reserve`, but for a lack of room.
-    pub(super) fn reserve_wal(
+    pub(super) fn reserve(
         &self,
         path: &Path,
         wanted: u64,
@@ -69,7 +69,7 @@ impl Pipeline {
             }
         }
         let missing = wanted - bytes;
-        self.wal_space.reserve_missing.store(missing, Ordering::Relaxed);
+        self.space.reserve_missing.store(missing, Ordering::Relaxed);
         if missing > 0 {
             Sometimes::WalUnreserved.reached();
             tracing::warn!(path = %path.display(), wanted, missing, "there is no room for what a WAL reserves");

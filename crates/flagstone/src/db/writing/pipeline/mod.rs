@@ -1,0 +1,320 @@
+//! The commit pipeline: what writers share.
+//!
+//! - `write`: the way of a batch.
+//! - `switch`: memtables and WALs that take over from full ones.
+//! - `wal_sync`: syncs of the WAL, for many writers at once.
+//!
+//! Here is what the rest of the engine asks of it. None of these verbs hands out the commit lock;
+//! work that must happen between two commits is given to the verb.
+
+mod switch;
+mod wal_sync;
+pub(in crate::db::writing) mod write;
+
+use std::sync::Arc;
+
+use crate::base::sync::Ordering;
+use crate::base::{
+    ColumnFamilyId, CombiningLock, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+    SnapshotList,
+};
+use crate::batch::WriteBatch;
+use crate::blob::GarbageMeter;
+use crate::db::context::Context;
+use crate::db::disk::Disk;
+use crate::db::family::Family;
+use crate::db::family::generation::Generation;
+use crate::db::limits::Limits;
+use crate::db::reading::Reader;
+use crate::db::tables::Tables;
+use crate::db::tree::flushes::Wanted;
+use crate::db::tree::output::JobOutput;
+use crate::db::tree::{Below, Tree};
+use crate::db::wal_space::WalSpace;
+use crate::db::write_control::WriteControl;
+use crate::db::writing::admission::Admission;
+use crate::db::writing::commit::Commit;
+use crate::db::writing::direct_blob::{DirectBlobs, DirectInputs};
+use crate::db::writing::file_syncs::FileSyncs;
+use crate::db::writing::pipeline::wal_sync::WalSync;
+use crate::db::writing::wal_files::WalFiles;
+use crate::memtable::ArenaPool;
+use crate::wal::{self, PredecessorWal};
+
+/// The way of a write from its caller to the memtables.
+pub(in crate::db) struct Pipeline {
+    context: Arc<Context>,
+    tree: Arc<Tree>,
+    disk: Arc<Disk>,
+    limits: Arc<Limits>,
+    tables: Arc<Tables>,
+    reader: Arc<Reader>,
+    snapshots: Arc<SnapshotList>,
+    arenas: Arc<ArenaPool>,
+    admission: Admission,
+    wals: WalFiles,
+    blobs: DirectBlobs,
+    syncs: Arc<FileSyncs>,
+    commit: CombiningLock<Commit>,
+    wal_sync: WalSync,
+    wal_space: Arc<WalSpace>,
+}
+
+/// The WAL that takes the writes, at one moment.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct ActiveWal {
+    pub(in crate::db) number: FileNumber,
+    /// Bytes that are in its file.
+    pub(in crate::db) written: u64,
+}
+
+impl Pipeline {
+    pub(in crate::db) fn new(
+        below: Below,
+        tree: Arc<Tree>,
+        reader: Arc<Reader>,
+        arenas: Arc<ArenaPool>,
+    ) -> Self {
+        let syncs = Arc::new(FileSyncs::new(below.context.clone()));
+        Self {
+            admission: Admission::new(&below, &tree),
+            wals: WalFiles::new(&below, &tree),
+            blobs: DirectBlobs::new(&below, &tree, &syncs),
+            context: below.context,
+            tree,
+            disk: below.disk,
+            limits: below.limits,
+            tables: below.tables,
+            reader,
+            snapshots: below.snapshots,
+            arenas,
+            syncs,
+            commit: CombiningLock::default(),
+            wal_sync: WalSync::default(),
+            wal_space: below.wal_space,
+        }
+    }
+}
+
+/// Opening and closing.
+impl Pipeline {
+    /// Numbers writes from behind this one on, which readers see.
+    pub(in crate::db) fn set_last_sequence(&self, last: SequenceNumber) {
+        self.snapshots.published.store(last, Ordering::Release);
+        self.commit.lock().last_sequence = last;
+    }
+
+    /// Begins to take writes: a new WAL, and the memtables that `begin` returns. `is_cut` says that
+    /// what was replayed ended early, which the WAL then says with its first record.
+    pub(in crate::db) fn begin(
+        &self,
+        number: FileNumber,
+        is_cut: bool,
+        begin: impl FnOnce() -> Result<Vec<(Arc<Family>, Arc<Generation>)>>,
+    ) -> Result<()> {
+        let mut commit = self.commit.lock();
+        let mut writer = self.wals.create(number, &mut commit.log.unbegun)?;
+        // Behind the last number that there is nothing can follow.
+        if is_cut && commit.last_sequence < MAX_SEQUENCE_NUMBER {
+            let mut marker = WriteBatch::new();
+            marker.set_sequence(commit.last_sequence + 1);
+            writer.add_record(marker.data())?;
+            writer.write_gathered()?;
+            writer.file().sync()?;
+        }
+        commit.log.writer = Some(writer);
+        commit.log.number = number;
+        for (family, mem) in begin()? {
+            commit.add_target(family, mem);
+        }
+        Ok(())
+    }
+
+    /// Refuses writes from now on: what is flushed next is the last that was written.
+    pub(in crate::db) fn begin_ending(&self) {
+        self.commit.lock().end.has_begun = true;
+    }
+
+    /// Whether anything was written without the WAL since the database was opened.
+    pub(in crate::db) fn has_unlogged(&self) -> bool {
+        self.commit.lock().has_unlogged
+    }
+
+    /// Whether the blob is there, and whole, that a replayed WAL names.
+    pub(in crate::db) fn check_recovered_blob(
+        &self,
+        family: &Family,
+        key: &[u8],
+        index: &[u8],
+    ) -> Result<()> {
+        self.blobs.check_recovered(family, key, index)
+    }
+
+    /// Tells a memtable, which gets the address of a blob that was found whole, of the file.
+    pub(in crate::db) fn take_recovered_blob(
+        &self,
+        family: &Family,
+        mem: &Generation,
+        key: &[u8],
+        index: &[u8],
+    ) -> Result<()> {
+        self.blobs.take_recovered(family, mem, key, index)
+    }
+}
+
+/// Column families, flushes and checkpoints.
+impl Pipeline {
+    /// Takes writes to new families, which `create` makes between two commits; it is told the
+    /// active WAL.
+    pub(in crate::db) fn add_families(
+        &self,
+        create: impl FnOnce(FileNumber) -> Result<Vec<(Arc<Family>, Arc<Generation>)>>,
+    ) -> Result<Vec<Arc<Family>>> {
+        let mut commit = self.commit.lock();
+        let families = create(commit.log.number)?;
+        for (family, mem) in &families {
+            commit.add_target(family.clone(), mem.clone());
+        }
+        Ok(families.into_iter().map(|(family, _)| family).collect())
+    }
+
+    /// Drops a family between two commits.
+    pub(in crate::db) fn drop_family(&self, family: &Arc<Family>) -> Result<()> {
+        let mut commit = self.commit.lock();
+        self.disk.check_may_free()?;
+        family.check_alive()?;
+        self.tree.drop_family(family).inspect_err(|_| {
+            if let Some(target) = commit.targets.get_mut(&family.id) {
+                target.drop_in_doubt = true;
+                commit.asked.settle_drop = true;
+            }
+        })?;
+        commit.remove_target(family.id);
+        commit.ask_again_for_wals();
+        Ok(())
+    }
+
+    /// Switches the memtables of these families (with `atomic_flush`, of all), and asks for their
+    /// flush before anything is written to the new ones. Returns what is to be flushed.
+    pub(in crate::db) fn seal(&self, families: &[Arc<Family>]) -> Result<Vec<Wanted>> {
+        let mut commit = self.commit.lock();
+        self.disk.check_changeable()?;
+        let ids: Vec<ColumnFamilyId> = if self.tree.flushes_together() {
+            self.tree.families.read().keys().copied().collect()
+        } else {
+            families.iter().map(|family| family.id).collect()
+        };
+        self.switch_memtables(&mut commit, &ids)?;
+        Ok(self.tree.ask_for_flush(&ids))
+    }
+
+    /// Seals and syncs the blob files of memtables that a flush's output refers to.
+    pub(in crate::db) fn settle_direct_files(
+        &self,
+        family: &Family,
+        inputs: &DirectInputs,
+        meter: &mut GarbageMeter,
+        output: &mut JobOutput,
+    ) -> Result<()> {
+        self.blobs.settle(family, inputs, meter, output)
+    }
+
+    /// Has `work` look at the database between two commits; it is told the active WAL, unless none
+    /// is written.
+    pub(in crate::db) fn between_commits<T>(&self, work: impl FnOnce(Option<ActiveWal>) -> T) -> T {
+        let commit = self.commit.lock();
+        work(commit.active_wal())
+    }
+
+    /// The same, once all records are in the WAL's file.
+    pub(in crate::db) fn between_flushed_commits<T>(
+        &self,
+        work: impl FnOnce(Option<ActiveWal>) -> Result<T>,
+    ) -> Result<T> {
+        let mut commit = self.commit.lock();
+        if commit.log.writer.is_some() {
+            self.flush_log(&mut commit)?;
+        }
+        work(commit.active_wal())
+    }
+
+    /// Files may be deleted again, unless something else keeps them. WALs that flushes would have
+    /// removed meanwhile go now.
+    pub(in crate::db) fn end_pause(&self, pause: usize) {
+        let mut commit = self.commit.lock();
+        // Nobody is to be asked in a database that is closed by now, or open for reading only.
+        let is_written = commit.log.writer.is_some();
+        if is_written {
+            commit.ask_again_for_wals();
+        }
+        self.tree.resume_deletions(pause, is_written);
+    }
+}
+
+/// What is to be known of the WALs and of writers.
+impl Pipeline {
+    /// The number of the active WAL.
+    pub(in crate::db) fn active_wal(&self) -> FileNumber {
+        self.commit.lock().log.number
+    }
+
+    /// Bytes of all WALs.
+    pub(in crate::db) fn wal_bytes(&self) -> u64 {
+        self.commit.lock().wal_size() + self.wal_space.older_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the active WAL that are mapped into memory.
+    pub(in crate::db) fn mapped_wal_bytes(&self) -> u64 {
+        self.commit.lock().log.writer.as_ref().map_or(0, wal::Writer::mapped_bytes)
+    }
+
+    /// Whether WALs before the active one have bytes that no sync has covered.
+    pub(in crate::db) fn owes_syncs_of_older_wals(&self) -> bool {
+        !self.commit.lock().debt.logs.is_empty()
+    }
+
+    /// Whether the log record of that write may wait in memory, in no file, though the write may be
+    /// published.
+    pub(in crate::db) fn may_wait_in_memory(&self, wanted: SequenceNumber) -> bool {
+        let commit = self.commit.lock();
+        let is_any = commit.log.writer.as_ref().is_some_and(|wal| wal.written() < wal.offset());
+        is_any && commit.log.waiting_from <= wanted
+    }
+
+    /// What the active WAL, if it has this number, says of the one before it, or is to say.
+    pub(in crate::db) fn predecessor_of_active(
+        &self,
+        number: FileNumber,
+    ) -> Option<PredecessorWal> {
+        let commit = self.commit.lock();
+        commit.log.predecessor.filter(|_| commit.log.number == number)
+    }
+
+    /// Sets the bytes of all WALs at which memtables are flushed for their sake, and those that all
+    /// may have.
+    pub(in crate::db) fn set_wal_limits(&self, flushed_at: u64, cap: u64) {
+        self.wal_space.limit.store(flushed_at, Ordering::Relaxed);
+        self.wal_space.cap.store(cap, Ordering::Relaxed);
+    }
+
+    /// Bytes that a WAL is to reserve.
+    pub(in crate::db) fn wal_reserve(&self) -> u64 {
+        self.wals.reserve_size()
+    }
+
+    /// Bytes that the active WAL was to reserve, and found no room for.
+    pub(in crate::db) fn missing_wal_reserve(&self) -> u64 {
+        self.wal_space.reserve_missing.load(Ordering::Relaxed)
+    }
+
+    /// How fast writers may be, and how long they were held up.
+    pub(in crate::db) fn control(&self) -> &WriteControl {
+        self.admission.control()
+    }
+
+    /// Keeps all writes waiting until it is dropped.
+    #[cfg(test)]
+    pub(in crate::db) fn hold_writes(&self) -> impl Sized + '_ {
+        self.commit.lock()
+    }
+}
