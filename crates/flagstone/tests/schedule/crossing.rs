@@ -61,17 +61,17 @@ impl FileSystemAround for Recorded {
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
         decide();
-        self.0.rename(source, target)
+        self.inner().rename(source, target)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
         decide();
-        self.0.remove(path)
+        self.inner().remove(path)
     }
 
     fn sync_directory(&self, directory: &Path) -> Result<()> {
         decide();
-        self.0.sync_directory(directory)
+        self.inner().sync_directory(directory)
     }
 }
 

@@ -15,8 +15,8 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{
-    AnyFile, Clock, Env, FileAround, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn,
-    Task,
+    self, AnyFile, Clock, Env, FileAround, FileLock, FileSystem, Join, Metadata, OpenMode, Random,
+    Spawn, Task,
 };
 use flagstone::options::{Options, WriteOptions};
 use testkit::{compare, settings};
@@ -251,7 +251,7 @@ impl FileAround for ScheduledFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         decide();
         let removed = self.facts.removed.load(Ordering::Relaxed);
-        assert!(!removed, "{} is read after its removal", self.path().display());
+        assert!(!removed, "{} is read after its removal", self.inner.path().display());
         self.inner.read_at(offset, buffer)
     }
 
@@ -263,7 +263,7 @@ impl FileAround for ScheduledFile {
     fn sync(&self) -> Result<()> {
         decide();
         if self.disk.sync_fails() {
-            return Err(Error::new(Code::IoError, "the disk does not sync").at(self.path()));
+            return Err(Error::new(Code::IoError, "the disk does not sync").at(self.inner.path()));
         }
         // What is written while it runs is not in it.
         let contents = self.contents()?;
@@ -278,7 +278,11 @@ impl FileAround for ScheduledFile {
     }
 }
 
-impl FileSystem for Disk {
+impl env::FileSystemAround for Disk {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.files
+    }
+
     fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         decide();
         let inner = mode.open(&self.files, path)?;
@@ -311,14 +315,6 @@ impl FileSystem for Disk {
         let facts = self.state().by_name.remove(path).expect("it was opened once");
         facts.removed.store(true, Ordering::Relaxed);
         Ok(())
-    }
-
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        self.files.create_directory(path)
-    }
-
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.files.remove_directory(path)
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>> {
