@@ -2,7 +2,7 @@
 //!
 //! An ordinary build has parking_lot's locks and the standard library's atomics, by another name.
 //! With the feature `shuttle` they are those of a scheduler that runs all threads in one, and
-//! decides before every operation on a lock or an atomic which of them goes on: `tests/schedule.rs`
+//! decides before every operation on a lock or an atomic which of them goes on: `tests/schedule`
 //! explores many such schedules. Everything that threads agree by is taken from here; what only
 //! counts (statistics) and what lies in `env` is not.
 //!

@@ -5,7 +5,7 @@
 //! - The way of a read: `reading` (point lookups in `read`, cursors in `iterate`).
 //! - The way of a compaction: `jobs` (picked and run in `compact`, written in `output`; `obsolete`
 //!   removes old files).
-//! - Opening: `opening` (`open`, `recovery`). One lock guards what changes (`state`); readers pin a
+//! - Opening: `opening` (`open`, `recovery`). One lock guards what changes (`tree`); readers pin a
 //!   super version without it.
 //! - Looking after it: `checks` (every byte), `facts` (what a doctor goes by).
 //!

@@ -88,7 +88,8 @@ pub trait FileSystem: Send + Sync {
     /// `IoError`.
     fn list(&self, directory: &Path) -> Result<Vec<String>>;
 
-    /// Makes the names in a directory durable. The engine calls it by way of [`Names`] alone.
+    /// Makes the names in a directory durable. The engine calls it by way of
+    /// [`Names`](super::Names) alone.
     ///
     /// # Errors
     /// `IoError`.

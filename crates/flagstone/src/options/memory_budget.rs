@@ -49,7 +49,7 @@ impl MemoryBudget {
     /// A database with this budget is open until what is returned is dropped; `hear` is called when
     /// its part has changed.
     pub(crate) fn join(self, hear: impl Fn() + Send + Sync + 'static) -> Option<GroupMember> {
-        // Under the scheduler of `tests/schedule.rs` the databases of one schedule must not wait
+        // Under the scheduler of `tests/schedule` the databases of one schedule must not wait
         // for those of another.
         (self == Self::Auto && !cfg!(feature = "shuttle")).then(|| AUTO.join(hear))
     }

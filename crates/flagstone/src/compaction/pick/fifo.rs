@@ -16,7 +16,8 @@
 //!    the oldest first. Only where all tables are in level 0, whose order tells their age.
 //!
 //! A table that is marked as being compacted while no compaction runs could not be read
-//! (`db/jobs/quarantine.rs`). It is dropped as any other, but not merged and not rewritten.
+//! (`db/maintenance/damaged_files.rs`). It is dropped as any other, but neither merged nor
+//! rewritten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

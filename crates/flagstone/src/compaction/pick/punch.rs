@@ -19,7 +19,7 @@
 //! Some file systems are slow with holes (ext4 that tells the device of each at once), and slow
 //! again to remove a file that has many. Where they turn out to make room more slowly than moving
 //! values would, no file is looked at for a while, and what is due is moved; the holes that were
-//! known are punched at rest (`db/disk/promise.rs`).
+//! known are punched at rest (`db/tree/promise.rs`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 //! 1. **Separate** (`separate`): before a writer takes the commit lock it appends its large values
 //!    to the blob file of its family's active memtable, and makes a batch with their addresses in
 //!    their place.
-//! 2. **Commit** (`super::write`): under the lock it looks whether that memtable is still the
+//! 2. **Commit** (`pipeline::write`): under the lock it looks whether that memtable is still the
 //!    active one. If not, it writes the values again, now under the lock: what a memtable names
 //!    lies in its own files, so its flush knows when a file is complete, and a file is registered
 //!    by the first table that needs it.

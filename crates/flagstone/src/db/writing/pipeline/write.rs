@@ -1,7 +1,7 @@
 //! The way of a write.
 //!
-//! 1. Look at the poison and, if the tree is behind, wait for room ([`super::stall`]).
-//! 2. Put large values into blob files ([`super::direct_blob`]).
+//! 1. Look at the poison and, if the tree is behind, wait for room (`admission`).
+//! 2. Put large values into blob files (`direct_blob`).
 //! 3. Take the commit lock; check the batch against the families; switch memtables that are full.
 //! 4. Assign sequence numbers, append one WAL record (if it is to be synced, to those that the sync
 //!    will write), insert into the memtables.
