@@ -9,6 +9,7 @@
 //! was not begun is left out, what was begun is dropped when it is done. In a world without threads
 //! the poll reads.
 
+use crate::db::tree::damage;
 use std::fmt;
 use std::future::Future;
 use std::panic::Location;
@@ -93,11 +94,13 @@ impl Db {
                 Err(error) if error.code() == Code::Incomplete && !options.cache_only => {
                     let read = move |inner: &DbInner| {
                         let found = inner.reader.get_again(&options, &family, &key);
-                        found.inspect_err(|error| inner.tree.note_damage(&family, error))
+                        found.inspect_err(|error| damage::note_damage(&inner.tree, &family, error))
                     };
                     read_elsewhere(inner, read).await
                 }
-                answer => answer.inspect_err(|error| inner.tree.note_damage(&family, error)),
+                answer => {
+                    answer.inspect_err(|error| damage::note_damage(&inner.tree, &family, error))
+                }
             }
         }
     }
@@ -126,7 +129,7 @@ impl Db {
                 let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
                 let found = inner.reader.multi_get_again(&options, &family, &slices);
                 let failed = found.iter().filter_map(|value| value.as_ref().err());
-                failed.for_each(|error| inner.tree.note_damage(&family, error));
+                failed.for_each(|error| damage::note_damage(&inner.tree, &family, error));
                 Ok(found)
             };
             match read_elsewhere(inner, read).await {

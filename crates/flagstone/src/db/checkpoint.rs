@@ -5,6 +5,7 @@
 //! one moment under the locks. The MANIFEST is written anew: it must not name directories that the
 //! copy does not have. CURRENT comes last: a directory without it is no database.
 
+use crate::db::tree::directories;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -173,7 +174,7 @@ fn contents_with(db: &DbInner, active: Option<ActiveWal>) -> Result<Contents> {
 /// The tables and blob files of the current versions, by the names that they have on the disk.
 fn files_to_link(db: &DbInner, mut missing: BTreeMap<FileNumber, PathBuf>) -> Result<Vec<PathBuf>> {
     let mut linked = Vec::new();
-    for (path, kind) in db.tree.data_files()? {
+    for (path, kind) in directories::data_files(&db.tree)? {
         if let FileKind::Table(number) | FileKind::Blob(number) = kind
             && missing.remove(&number).is_some()
         {

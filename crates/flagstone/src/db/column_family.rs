@@ -1,5 +1,6 @@
 //! Creating, dropping and reconfiguring column families.
 
+use crate::db::tree::directories;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -152,7 +153,7 @@ impl DbInner {
         for (name, options) in &wanted {
             let settings = self.context.settings.load();
             let paths = data_paths(&self.context.path, &settings.db, options)?;
-            self.tree.make_data_directories(&paths)?;
+            directories::make_data_directories(&self.tree, &paths)?;
             if settings.use_direct_io_for_flush_and_compaction {
                 written_directly.extend(paths.directories().iter().cloned());
             }
@@ -163,7 +164,7 @@ impl DbInner {
                 num_levels: options.sanitized().num_levels as usize,
             });
         }
-        self.tree.check_direct_writes(&written_directly)?;
+        directories::check_direct_writes(&self.tree, &written_directly)?;
         let families = self.pipeline.add_families(|wal| {
             self.tree.create_families(specs, wal, |index, id, version| {
                 let (name, options) = &wanted[index];

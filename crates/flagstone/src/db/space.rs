@@ -1,5 +1,6 @@
 //! Where the space of a family goes: what is live, what is garbage, and who holds it.
 
+use crate::db::jobs::part;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -134,8 +135,8 @@ fn records_kept(
     let mut job = CompactionJob::new(family.clone(), version.clone(), plan);
     job.control = Some(control.clone());
     db.jobs.follow(&job);
-    let parts = db.jobs.parts_of(&job, vec![PartRange::default()])?;
-    let tombstones = db.jobs.tombstones_of_inputs(&job)?;
+    let parts = part::parts_of(&db.jobs, &job, vec![PartRange::default()])?;
+    let tombstones = part::tombstones_of_inputs(&db.jobs, &job)?;
     let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
     let mut bytes = 0u64;
     for Part { sources, range, .. } in parts {

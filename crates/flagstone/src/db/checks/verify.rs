@@ -2,6 +2,7 @@
 
 use crate::db::checks::verify_logs;
 use crate::db::checks::verify_manifest;
+use crate::db::tree::directories;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -275,7 +276,7 @@ fn check(db: &DbInner, families: &[ColumnFamily]) -> Result<CheckReport> {
         }
     }
     report.live_files = live.len() as u64;
-    for (path, kind) in db.tree.data_files()? {
+    for (path, kind) in directories::data_files(&db.tree)? {
         let stray = match kind {
             FileKind::Table(number) | FileKind::Blob(number) => !live.contains(&number),
             FileKind::Temporary(_) => true,

@@ -2,6 +2,7 @@
 
 use crate::db::facts::logs;
 use crate::db::pins;
+use crate::db::tree::damage;
 use std::collections::BTreeSet;
 
 use crate::base::file_name::FileKind;
@@ -101,7 +102,7 @@ impl Db {
                 _ => facts.faults.push(bare.to_string()),
             }
         }
-        facts.key_faults.extend(inner.tree.key_faults_in_words());
+        facts.key_faults.extend(damage::key_faults_in_words(&inner.tree));
         // Who writes has replayed them.
         if inner.context.read_only {
             let (logs, unreadable) = logs::log_facts(inner, mode)?;

@@ -8,6 +8,11 @@
 //!    the new version; the inputs are removed from the disk when the last reader that has them is
 //!    gone.
 
+use crate::db::jobs::dropping;
+use crate::db::jobs::output;
+use crate::db::jobs::part;
+use crate::db::jobs::room;
+use crate::db::tree::damage;
 use std::collections::BTreeSet;
 
 use crate::base::sync::Ordering;
@@ -30,7 +35,7 @@ use crate::options::CompactionStyle;
 impl Jobs {
     /// Does one compaction if any family wants one; whether one did.
     pub(in crate::db) fn compact_one(&self) -> Result<bool> {
-        let free = self.free_space();
+        let free = room::free_space(self);
         let Some(job) = self.tree.take_compaction(&free) else {
             return Ok(false);
         };
@@ -60,7 +65,7 @@ impl Jobs {
         let waits_for_snapshots = job.is_outnumbered.load(Ordering::Relaxed);
         waits_for_snapshots
             || job.is_in_vain.load(Ordering::Relaxed)
-            || self.tree.is_set_aside(error)
+            || damage::is_set_aside(&self.tree, error)
     }
 
     /// Runs a plan whose inputs are marked, and unmarks them; which tables it wrote. A comparator
@@ -79,7 +84,7 @@ impl Jobs {
         let outcome = if job.plan.trivial_move {
             Ok(JobOutput::default())
         } else if job.plan.drops_inputs {
-            self.guarded("compaction", || self.drop_inputs(job))
+            self.guarded("compaction", || dropping::drop_inputs(self, job))
         } else {
             // A filter or merge operator of the application may panic: the inputs must be let go
             // all the same.
@@ -91,7 +96,7 @@ impl Jobs {
         let to_open = outcome.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
         let (outcome, lost) = self.tree.install_or_let_go(job, outcome);
         if let Some(output) = lost {
-            self.discard(&job.family, &output);
+            output::discard(self, &job.family, &output);
         }
         self.open_tables(&job.family, &to_open);
         outcome
@@ -143,8 +148,11 @@ impl Jobs {
     /// Merges the inputs into new files.
     pub(in crate::db) fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
         let plan = &job.plan;
-        let spec =
-            self.spec_of(job, self.tombstones_of_inputs(job)?, self.inputs_flushed_until(job)?);
+        let spec = self.spec_of(
+            job,
+            part::tombstones_of_inputs(self, job)?,
+            part::inputs_flushed_until(self, job)?,
+        );
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
         let (oldest, begun_us) = (self.tree.oldest_snapshot(), self.context.env.clock.now_us());
@@ -175,11 +183,12 @@ impl Jobs {
     /// Runs a job in parts, which together must have read all; in how many.
     fn run_in_parts(&self, job: &CompactionJob, spec: &JobSpec) -> Result<(JobOutput, u64)> {
         let (mut count, mut buffers) = (0, None);
-        let output = self.run_job(spec, |surviving| {
-            let parts = self.compaction_parts(job, surviving)?;
+        let output = output::run_job(self, spec, |surviving| {
+            let parts = part::compaction_parts(self, job, surviving)?;
             count = parts.len();
             let readahead_bytes = parts.iter().map(|part| part.readahead_bytes).sum();
-            buffers = Some(self.hold_job_buffers(&job.family, count, readahead_bytes, u64::MAX));
+            buffers =
+                Some(output::hold_job_buffers(self, &job.family, count, readahead_bytes, u64::MAX));
             Ok(parts)
         })?;
         if job.plan.output_level == 0 && count > 1 {
@@ -192,16 +201,22 @@ impl Jobs {
                 .for_each(|(table, epoch)| table.epoch_number = epoch);
             return Ok((output, count as u64));
         }
-        let is_all =
-            if count == 1 { Ok(true) } else { self.is_all_read(job, output.counts.entries_read) };
+        let is_all = if count == 1 {
+            Ok(true)
+        } else {
+            part::is_all_read(self, job, output.counts.entries_read)
+        };
         if matches!(is_all, Ok(true)) {
             return Ok((output, count as u64));
         }
-        self.discard(&job.family, &output);
+        output::discard(self, &job.family, &output);
         is_all?;
         // A table has keys beyond its bounds, or more or fewer than it says: nothing is left out
         // where there is one part.
-        Ok((self.run_job(spec, |_| self.parts_of(job, vec![PartRange::default()]))?, 1))
+        Ok((
+            output::run_job(self, spec, |_| part::parts_of(self, job, vec![PartRange::default()]))?,
+            1,
+        ))
     }
 
     fn spec_of(

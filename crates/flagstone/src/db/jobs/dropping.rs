@@ -12,10 +12,13 @@ use crate::base::{InternalIterator, Result, ValueType};
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::cache::MemoryKind;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::output;
+use crate::db::jobs::part;
 use crate::db::statistics::Ticker;
 use crate::db::tables::damage_reports::may_be_damage;
 use crate::db::tables::level_files::ReadThrough;
 use crate::db::tree::compaction_job::CompactionJob;
+use crate::db::tree::damage;
 use crate::db::tree::output::JobOutput;
 use crate::manifest::TableFile;
 use crate::sst::IterSettings;
@@ -23,52 +26,48 @@ use crate::sst::IterSettings;
 /// So many entries are read between two looks at whether anybody wants them counted.
 const ENTRIES_BETWEEN_LOOKS: u64 = 4096;
 
-impl Jobs {
-    /// Drops the inputs, for what they refer to in blob files.
-    pub(in crate::db) fn drop_inputs(&self, job: &CompactionJob) -> Result<JobOutput> {
-        let mut output = JobOutput::default();
-        if job.plan.oldest_blob_file().is_some() {
-            let reads = self.reads_of(job, 1);
-            let _window = self.tables.account().hold(MemoryKind::Jobs, reads.0.readahead_size);
-            let mut meter = GarbageMeter::new();
-            for (_, file) in
-                job.plan.files().filter(|(_, file)| file.meta.oldest_blob_file.is_some())
-            {
-                match self.count_references(job, file, &reads, &mut meter) {
-                    Err(error) if job.plan.drops_oldest() && may_be_damage(&error) => {
-                        self.tree.note_damage(&job.family, &error);
-                    }
-                    counted => counted?,
+/// Drops the inputs, for what they refer to in blob files.
+pub(in crate::db) fn drop_inputs(jobs: &Jobs, job: &CompactionJob) -> Result<JobOutput> {
+    let mut output = JobOutput::default();
+    if job.plan.oldest_blob_file().is_some() {
+        let reads = part::reads_of(jobs, job, 1);
+        let _window = jobs.tables.account().hold(MemoryKind::Jobs, reads.0.readahead_size);
+        let mut meter = GarbageMeter::new();
+        for (_, file) in job.plan.files().filter(|(_, file)| file.meta.oldest_blob_file.is_some()) {
+            match count_references(jobs, job, file, &reads, &mut meter) {
+                Err(error) if job.plan.drops_oldest() && may_be_damage(&error) => {
+                    damage::note_damage(&jobs.tree, &job.family, &error);
                 }
+                counted => counted?,
             }
-            output.garbage = meter.finish()?;
         }
-        self.context.statistics.add(Ticker::Compactions, 1);
-        Ok(output)
+        output.garbage = meter.finish()?;
     }
+    jobs.context.statistics.add(Ticker::Compactions, 1);
+    Ok(output)
+}
 
-    fn count_references(
-        &self,
-        job: &CompactionJob,
-        file: &TableFile,
-        (settings, through): &(IterSettings, ReadThrough),
-        meter: &mut GarbageMeter,
-    ) -> Result<()> {
-        let mut entries = self.tables.iterate(&job.family, file, settings, Some(through))?;
-        entries.seek_to_first();
-        let mut count = 0u64;
-        while entries.valid() {
-            if entries.key().value_type() == Some(ValueType::BlobIndex)
-                && let Ok(index) = BlobIndex::decode(entries.value())
-            {
-                meter.flow_in(entries.key().user_key().len(), &index);
-            }
-            entries.next();
-            count += 1;
-            if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
-                self.check_wanted(&job.family)?;
-            }
+fn count_references(
+    jobs: &Jobs,
+    job: &CompactionJob,
+    file: &TableFile,
+    (settings, through): &(IterSettings, ReadThrough),
+    meter: &mut GarbageMeter,
+) -> Result<()> {
+    let mut entries = jobs.tables.iterate(&job.family, file, settings, Some(through))?;
+    entries.seek_to_first();
+    let mut count = 0u64;
+    while entries.valid() {
+        if entries.key().value_type() == Some(ValueType::BlobIndex)
+            && let Ok(index) = BlobIndex::decode(entries.value())
+        {
+            meter.flow_in(entries.key().user_key().len(), &index);
         }
-        entries.status()
+        entries.next();
+        count += 1;
+        if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
+            output::check_wanted(jobs, &job.family)?;
+        }
     }
+    entries.status()
 }

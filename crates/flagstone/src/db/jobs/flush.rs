@@ -10,6 +10,8 @@
 //!    WALs that no family needs go. Where the flush of what is older has failed, the memtables are
 //!    given back, to be taken together.
 
+use crate::db::jobs::flush_parts;
+use crate::db::jobs::output;
 use std::sync::Arc;
 
 use crate::base::{Result, Sometimes};
@@ -60,7 +62,7 @@ impl Jobs {
 
     fn run_flush(&self, job: &FlushJob) -> Result<Flushed> {
         let mut seat = Some(self.background.seats().flush());
-        let mut outputs = self.write_parts(job)?;
+        let mut outputs = flush_parts::write_parts(self, job)?;
         self.context.statistics.add(Ticker::Flushes, 1);
         loop {
             // WALs that end later have nothing older than what is flushed here.
@@ -68,7 +70,7 @@ impl Jobs {
             match self.tree.install_flush(job, outputs, owes_syncs) {
                 Installed::Lost(lost) => {
                     Sometimes::DroppedWhileFlushing.reached();
-                    self.discard_all(job, &lost);
+                    flush_parts::discard_all(self, job, &lost);
                     return Ok(Flushed::Done);
                 }
                 Installed::NotYet(kept, before) => {
@@ -83,7 +85,7 @@ impl Jobs {
                         _ => self.tree.check_hope().map(|()| false),
                     };
                     if !matches!(goes_on, Ok(true)) {
-                        self.discard_all(job, &outputs);
+                        flush_parts::discard_all(self, job, &outputs);
                         return goes_on.map(|_| Flushed::GivenBack);
                     }
                     seat = Some(self.background.seats().flush());
@@ -97,7 +99,7 @@ impl Jobs {
                     drop(seat);
                     for (family, output) in lost {
                         Sometimes::DroppedWhileFlushing.reached();
-                        self.discard(&family, &output);
+                        output::discard(self, &family, &output);
                     }
                     to_open.iter().for_each(|(family, tables)| self.open_tables(family, tables));
                     return outcome.map(|()| Flushed::Done);

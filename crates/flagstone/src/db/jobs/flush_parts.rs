@@ -1,6 +1,9 @@
 //! What a flush writes: of each family one table in level 0 (mostly), several families at the same
 //! time.
 
+use crate::db::jobs::output;
+use crate::db::jobs::overwriting;
+use crate::db::jobs::table_settings;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
@@ -22,117 +25,111 @@ use crate::sst;
 /// So many families a flush writes at the same time: they wait for syncs most of the time.
 const WRITTEN_AT_ONCE: usize = 4;
 
-impl Jobs {
-    /// Writes what a flush has to level 0, several families at the same time: all, or nothing that
-    /// stays.
-    pub(super) fn write_parts(&self, job: &FlushJob) -> Result<Vec<JobOutput>> {
-        if let [only] = &job.parts[..] {
-            return Ok(vec![self.write_part(only)?]);
-        }
-        let written =
-            Mutex::new(job.parts.iter().map(|_| None).collect::<Vec<Option<JobOutput>>>());
-        let failure = Mutex::new(None);
-        let next = AtomicUsize::new(0);
-        let work = || {
-            while failure.lock().is_none() {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(part) = job.parts.get(index) else { break };
-                match self.guarded("flush", || self.write_part(part)) {
-                    Ok(done) => written.lock()[index] = Some(done),
-                    Err(error) => drop(failure.lock().get_or_insert(error)),
-                }
+/// Writes what a flush has to level 0, several families at the same time: all, or nothing that
+/// stays.
+pub(super) fn write_parts(jobs: &Jobs, job: &FlushJob) -> Result<Vec<JobOutput>> {
+    if let [only] = &job.parts[..] {
+        return Ok(vec![write_part(jobs, only)?]);
+    }
+    let written = Mutex::new(job.parts.iter().map(|_| None).collect::<Vec<Option<JobOutput>>>());
+    let failure = Mutex::new(None);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while failure.lock().is_none() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = job.parts.get(index) else { break };
+            match jobs.guarded("flush", || write_part(jobs, part)) {
+                Ok(done) => written.lock()[index] = Some(done),
+                Err(error) => drop(failure.lock().get_or_insert(error)),
             }
+        }
+    };
+    let threads = job.parts.len().min(WRITTEN_AT_ONCE);
+    jobs.context
+        .env
+        .spawner
+        .run_all("flagstone-part", (0..threads).map(|_| Box::new(work) as Task<'_>).collect());
+    let written = std::mem::take(&mut *written.lock());
+    if let Some(error) = failure.lock().take() {
+        for (part, output) in job.parts.iter().zip(&written) {
+            output.iter().for_each(|output| output::discard(jobs, &part.family, output));
+        }
+        return Err(error);
+    }
+    Ok(written.into_iter().map(|done| done.expect("a part that has not failed is done")).collect())
+}
+
+/// Writes what a flush has of one family to level 0.
+fn write_part(jobs: &Jobs, part: &FlushPart) -> Result<JobOutput> {
+    let bytes = part.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
+    let _buffers = output::hold_job_buffers(jobs, &part.family, 1, 0, bytes);
+    overwriting::sample_overwrites(jobs, &part.family, &part.memtables);
+    let begun_us = jobs.context.env.clock.now_us();
+    let mut output =
+        write_level0(jobs, &part.family, &part.memtables, TableFileCreationReason::Flush)?;
+    output.counts.micros = jobs.context.env.clock.now_us().saturating_sub(begun_us);
+    if output.tables.is_empty() {
+        Sometimes::NothingLeftToFlush.reached();
+    }
+    let bytes: u64 = output.tables.iter().map(|table| table.size).sum();
+    jobs.context.statistics.add(Ticker::FlushWriteBytes, bytes);
+    jobs.context.statistics.add(Ticker::BlobFlushBytes, output.counts.blob_bytes);
+    jobs.context.statistics.add(Ticker::BlobWriteBytes, output.counts.blob_bytes);
+    Ok(output)
+}
+
+/// Removes what a flush that failed has written, of as many of its parts as there are outputs.
+pub(super) fn discard_all(jobs: &Jobs, job: &FlushJob, outputs: &[JobOutput]) {
+    job.parts
+        .iter()
+        .zip(outputs)
+        .for_each(|(part, output)| output::discard(jobs, &part.family, output));
+}
+
+/// Writes memtables (oldest first) to one table; none if nothing survives. To several, oldest
+/// first, if their range deletions are more than one can hold.
+pub(in crate::db) fn write_level0(
+    jobs: &Jobs,
+    family: &Arc<Family>,
+    memtables: &[Arc<Generation>],
+    reason: TableFileCreationReason,
+) -> Result<JobOutput> {
+    // Snapshots to come see all that is flushed.
+    let snapshots = jobs.snapshots.sequences();
+    let tombstones = memtables
+        .iter()
+        .filter_map(|mem| mem.needed_range_tombstones(&snapshots))
+        .map(|found| found.untruncated())
+        .collect();
+    let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
+    let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
+    spec.wants_key_filter =
+        family.wants_key_filter(entries, jobs.context.statistics.get(Ticker::KeysRead));
+    // A hash of each key, and its ten bits.
+    let _hashes = spec.wants_key_filter.then(|| {
+        jobs.tables.account().hold(MemoryKind::Jobs, entries as usize * (size_of::<u64>() + 2))
+    });
+    let bytes: u64 = memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
+    spec.pace.compresses_in_parallel = table_settings::compresses_in_parallel(jobs, family, bytes);
+    let _blocks = spec.pace.compresses_in_parallel.then(|| {
+        let entry_size = (bytes / entries.max(1)) as usize;
+        jobs.tables.account().hold(MemoryKind::Jobs, sst::parallel_compression_memory(entry_size))
+    });
+    output::run_job(jobs, &spec, |surviving| {
+        let most = jobs.limits.range_deletion_bytes_max();
+        let ranges = match sequence_cuts(surviving, most) {
+            several if several.len() > 1 => {
+                several.into_iter().map(PartRange::of_sequences).collect()
+            }
+            _ => vec![PartRange::default()],
         };
-        let threads = job.parts.len().min(WRITTEN_AT_ONCE);
-        self.context
-            .env
-            .spawner
-            .run_all("flagstone-part", (0..threads).map(|_| Box::new(work) as Task<'_>).collect());
-        let written = std::mem::take(&mut *written.lock());
-        if let Some(error) = failure.lock().take() {
-            for (part, output) in job.parts.iter().zip(&written) {
-                output.iter().for_each(|output| self.discard(&part.family, output));
-            }
-            return Err(error);
-        }
-        Ok(written
-            .into_iter()
-            .map(|done| done.expect("a part that has not failed is done"))
-            .collect())
-    }
-
-    /// Writes what a flush has of one family to level 0.
-    fn write_part(&self, part: &FlushPart) -> Result<JobOutput> {
-        let bytes = part.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
-        let _buffers = self.hold_job_buffers(&part.family, 1, 0, bytes);
-        self.sample_overwrites(&part.family, &part.memtables);
-        let begun_us = self.context.env.clock.now_us();
-        let mut output =
-            self.write_level0(&part.family, &part.memtables, TableFileCreationReason::Flush)?;
-        output.counts.micros = self.context.env.clock.now_us().saturating_sub(begun_us);
-        if output.tables.is_empty() {
-            Sometimes::NothingLeftToFlush.reached();
-        }
-        let bytes: u64 = output.tables.iter().map(|table| table.size).sum();
-        self.context.statistics.add(Ticker::FlushWriteBytes, bytes);
-        self.context.statistics.add(Ticker::BlobFlushBytes, output.counts.blob_bytes);
-        self.context.statistics.add(Ticker::BlobWriteBytes, output.counts.blob_bytes);
-        Ok(output)
-    }
-
-    /// Removes what a flush that failed has written, of as many of its parts as there are outputs.
-    pub(super) fn discard_all(&self, job: &FlushJob, outputs: &[JobOutput]) {
-        job.parts.iter().zip(outputs).for_each(|(part, output)| self.discard(&part.family, output));
-    }
-
-    /// Writes memtables (oldest first) to one table; none if nothing survives. To several, oldest
-    /// first, if their range deletions are more than one can hold.
-    pub(in crate::db) fn write_level0(
-        &self,
-        family: &Arc<Family>,
-        memtables: &[Arc<Generation>],
-        reason: TableFileCreationReason,
-    ) -> Result<JobOutput> {
-        // Snapshots to come see all that is flushed.
-        let snapshots = self.snapshots.sequences();
-        let tombstones = memtables
-            .iter()
-            .filter_map(|mem| mem.needed_range_tombstones(&snapshots))
-            .map(|found| found.untruncated())
-            .collect();
-        let mut spec =
-            JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
-        let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
-        spec.wants_key_filter =
-            family.wants_key_filter(entries, self.context.statistics.get(Ticker::KeysRead));
-        // A hash of each key, and its ten bits.
-        let _hashes = spec.wants_key_filter.then(|| {
-            self.tables.account().hold(MemoryKind::Jobs, entries as usize * (size_of::<u64>() + 2))
-        });
-        let bytes: u64 = memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
-        spec.pace.compresses_in_parallel = self.compresses_in_parallel(family, bytes);
-        let _blocks = spec.pace.compresses_in_parallel.then(|| {
-            let entry_size = (bytes / entries.max(1)) as usize;
-            self.tables
-                .account()
-                .hold(MemoryKind::Jobs, sst::parallel_compression_memory(entry_size))
-        });
-        self.run_job(&spec, |surviving| {
-            let most = self.limits.range_deletion_bytes_max();
-            let ranges = match sequence_cuts(surviving, most) {
-                several if several.len() > 1 => {
-                    several.into_iter().map(PartRange::of_sequences).collect()
-                }
-                _ => vec![PartRange::default()],
-            };
-            let part = |range| Part {
-                range,
-                sources: memtables.iter().rev().map(|mem| mem.iter().into()).collect(),
-                readahead_bytes: 0,
-                read_cache_hits: Arc::default(),
-                splitter: None,
-            };
-            Ok(ranges.into_iter().map(part).collect())
-        })
-    }
+        let part = |range| Part {
+            range,
+            sources: memtables.iter().rev().map(|mem| mem.iter().into()).collect(),
+            readahead_bytes: 0,
+            read_cache_hits: Arc::default(),
+            splitter: None,
+        };
+        Ok(ranges.into_iter().map(part).collect())
+    })
 }

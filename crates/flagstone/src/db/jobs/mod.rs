@@ -5,7 +5,7 @@ pub(super) mod compact;
 pub(super) mod deletions;
 pub(super) mod dropping;
 pub(super) mod flush;
-mod flush_parts;
+pub(super) mod flush_parts;
 pub(super) mod job;
 pub(super) mod merged_onto;
 pub(super) mod obsolete;

@@ -7,6 +7,7 @@
 
 use crate::base::{Result, Sometimes};
 use crate::db::jobs::Jobs;
+use crate::db::tree::directories;
 use crate::manifest::ObsoleteFile;
 
 /// So many files a thread removes between two flushes: the next memtable may be waiting for it.
@@ -111,7 +112,7 @@ impl Jobs {
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
     pub(in crate::db) fn remove_leftovers(&self) -> Result<()> {
         let active = self.pipeline.active_wal();
-        self.tree.remove_leftovers(active, self.tree.data_files()?, |number| {
+        self.tree.remove_leftovers(active, directories::data_files(&self.tree)?, |number| {
             self.tables.forget_blob_file(number)
         })
     }

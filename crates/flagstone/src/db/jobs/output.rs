@@ -64,130 +64,123 @@ pub(super) struct Job<'a> {
 /// What a part wrote, and the blob references that it read and wrote.
 type Written = (JobOutput, GarbageMeter);
 
-impl Jobs {
-    /// Runs a job to synced files. `parts`, which is told the range tombstones that are to survive,
-    /// makes ascending ones that together are all of its input.
-    pub(in crate::db) fn run_job(
-        &self,
-        spec: &JobSpec,
-        parts: impl FnOnce(&[RangeTombstone]) -> Result<Vec<Part>>,
-    ) -> Result<JobOutput> {
-        let snapshots =
-            if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { self.snapshots.sequences() };
-        let tombstones =
-            StreamTombstones::new(spec.family.comparator(), &spec.tombstones, &snapshots);
-        let surviving = tombstones.surviving(&snapshots, spec.place.bottommost, |start, end| {
-            let absent = || {
-                spec.place.bottommost
-                    || range_surely_absent(&spec.version, spec.place.level, start, end)
-            };
-            !spec.is_flush && absent()
-        });
-        let parts = parts(&surviving)?;
-        let range_cuts = match spec.place.level {
-            // Tables of level 0 are cut between sequence numbers.
-            0 => Vec::new(),
-            _ => {
-                let most = self.limits.range_deletion_bytes_max();
-                key_cuts(spec.family.comparator(), &surviving, most)
-            }
+/// Runs a job to synced files. `parts`, which is told the range tombstones that are to survive,
+/// makes ascending ones that together are all of its input.
+pub(in crate::db) fn run_job(
+    jobs: &Jobs,
+    spec: &JobSpec,
+    parts: impl FnOnce(&[RangeTombstone]) -> Result<Vec<Part>>,
+) -> Result<JobOutput> {
+    let snapshots =
+        if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { jobs.snapshots.sequences() };
+    let tombstones = StreamTombstones::new(spec.family.comparator(), &spec.tombstones, &snapshots);
+    let surviving = tombstones.surviving(&snapshots, spec.place.bottommost, |start, end| {
+        let absent = || {
+            spec.place.bottommost
+                || range_surely_absent(&spec.version, spec.place.level, start, end)
         };
-        let reads_directly =
-            !spec.is_flush && self.context.settings.load().use_direct_io_for_flush_and_compaction;
-        let directories = spec.family.paths.directories().iter();
-        let names = directories
-            .map(|path| (path.clone(), self.context.names.before_making(path)))
-            .collect();
-        let job = Job {
-            inner: self,
-            spec,
-            options: spec.family.options.load_full(),
-            snapshots,
-            tombstones,
-            surviving,
-            range_cuts,
-            unfinished: Unfinished::new(self, spec.pace.priority),
-            blob_files: reads_directly.then(OwnBlobFiles::default),
-            has_failed: AtomicBool::new(false),
-        };
-        let (mut output, mut meter) = job.run_parts(parts)?;
-        self.pipeline.settle_direct_files(&spec.family, &spec.direct, &mut meter, &mut output)?;
-        output.garbage.extend(meter.finish()?);
-        self.sync_directories_of(spec, &output, &names)?;
-        job.unfinished.keep();
-        Ok(output)
-    }
+        !spec.is_flush && absent()
+    });
+    let parts = parts(&surviving)?;
+    let range_cuts = match spec.place.level {
+        // Tables of level 0 are cut between sequence numbers.
+        0 => Vec::new(),
+        _ => {
+            let most = jobs.limits.range_deletion_bytes_max();
+            key_cuts(spec.family.comparator(), &surviving, most)
+        }
+    };
+    let reads_directly =
+        !spec.is_flush && jobs.context.settings.load().use_direct_io_for_flush_and_compaction;
+    let directories = spec.family.paths.directories().iter();
+    let names =
+        directories.map(|path| (path.clone(), jobs.context.names.before_making(path))).collect();
+    let job = Job {
+        inner: jobs,
+        spec,
+        options: spec.family.options.load_full(),
+        snapshots,
+        tombstones,
+        surviving,
+        range_cuts,
+        unfinished: Unfinished::new(jobs, spec.pace.priority),
+        blob_files: reads_directly.then(OwnBlobFiles::default),
+        has_failed: AtomicBool::new(false),
+    };
+    let (mut output, mut meter) = job.run_parts(parts)?;
+    jobs.pipeline.settle_direct_files(&spec.family, &spec.direct, &mut meter, &mut output)?;
+    output.garbage.extend(meter.finish()?);
+    sync_directories_of(spec, &output, &names)?;
+    job.unfinished.keep();
+    Ok(output)
+}
 
-    /// Syncs the directories that a job made files in, of those that it may make some in.
-    fn sync_directories_of(
-        &self,
-        spec: &JobSpec,
-        output: &JobOutput,
-        names: &BTreeMap<Arc<Path>, NewNames>,
-    ) -> Result<()> {
-        let paths = &spec.family.paths;
-        let tables =
-            Some(paths.directory(spec.place.path_id)).filter(|_| !output.tables.is_empty());
-        let blobs = Some(paths.of_blobs()).filter(|_| !output.blob_files.is_empty());
-        let written: BTreeSet<_> = blobs.into_iter().chain(tables).collect();
-        written.into_iter().try_for_each(|directory| names[directory].sync())
-    }
+/// Syncs the directories that a job made files in, of those that it may make some in.
+fn sync_directories_of(
+    spec: &JobSpec,
+    output: &JobOutput,
+    names: &BTreeMap<Arc<Path>, NewNames>,
+) -> Result<()> {
+    let paths = &spec.family.paths;
+    let tables = Some(paths.directory(spec.place.path_id)).filter(|_| !output.tables.is_empty());
+    let blobs = Some(paths.of_blobs()).filter(|_| !output.blob_files.is_empty());
+    let written: BTreeSet<_> = blobs.into_iter().chain(tables).collect();
+    written.into_iter().try_for_each(|directory| names[directory].sync())
+}
 
-    /// # Errors
-    /// `ShutdownInProgress` or `ColumnFamilyDropped`, if nobody waits for a job of the family any
-    /// longer.
-    pub(in crate::db) fn check_wanted(&self, family: &Family) -> Result<()> {
-        self.context.check_open()?;
-        family.check_alive()
-    }
+/// # Errors
+/// `ShutdownInProgress` or `ColumnFamilyDropped`, if nobody waits for a job of the family any
+/// longer.
+pub(in crate::db) fn check_wanted(jobs: &Jobs, family: &Family) -> Result<()> {
+    jobs.context.check_open()?;
+    family.check_alive()
+}
 
-    /// Syncs a file of a job. A failure poisons, whoever asked for the job; a full disk does not,
-    /// as the job's data goes to other files when it is tried again.
-    pub(in crate::db) fn sync_output(&self, file: &dyn WritableFile) -> Result<()> {
-        file.sync().inspect_err(|error| {
-            if error.subcode() != SubCode::NoSpace {
-                self.tree.fail(error);
-            }
-        })
-    }
+/// Syncs a file of a job. A failure poisons, whoever asked for the job; a full disk does not,
+/// as the job's data goes to other files when it is tried again.
+pub(in crate::db) fn sync_output(jobs: &Jobs, file: &dyn WritableFile) -> Result<()> {
+    file.sync().inspect_err(|error| {
+        if error.subcode() != SubCode::NoSpace {
+            jobs.tree.fail(error);
+        }
+    })
+}
 
-    /// Notes what a flush or compaction of the family in so many parts has in buffers, until the
-    /// answer is dropped: what its inputs read ahead; and in each part what is gathered for a table
-    /// of at most `table_bytes` and a blob file, and what a table's index and filter are made of
-    /// until its end.
-    pub(super) fn hold_job_buffers(
-        &self,
-        family: &Family,
-        parts: usize,
-        readahead_bytes: usize,
-        table_bytes: u64,
-    ) -> Held {
-        let settings = self.context.settings.load();
-        let options = family.options.load();
-        let files = if options.separates_values() { 2 } else { 1 };
-        let is_direct = settings.use_direct_io_for_flush_and_compaction;
-        let gathered =
-            settings.writable_file_max_buffer_size as usize * files * if is_direct { 2 } else { 1 };
-        let table_bytes = table_bytes.min(options.target_file_size_base) as usize;
-        // Eight bytes a key for the filter, and the keys of the index: of entries of some hundred
-        // bytes.
-        let until_the_end =
-            table_bytes / if options.table.filter_policy.is_some() { 16 } else { 64 };
-        self.tables
-            .account()
-            .hold(MemoryKind::Jobs, readahead_bytes + parts * (gathered + until_the_end))
-    }
+/// Notes what a flush or compaction of the family in so many parts has in buffers, until the
+/// answer is dropped: what its inputs read ahead; and in each part what is gathered for a table
+/// of at most `table_bytes` and a blob file, and what a table's index and filter are made of
+/// until its end.
+pub(super) fn hold_job_buffers(
+    jobs: &Jobs,
+    family: &Family,
+    parts: usize,
+    readahead_bytes: usize,
+    table_bytes: u64,
+) -> Held {
+    let settings = jobs.context.settings.load();
+    let options = family.options.load();
+    let files = if options.separates_values() { 2 } else { 1 };
+    let is_direct = settings.use_direct_io_for_flush_and_compaction;
+    let gathered =
+        settings.writable_file_max_buffer_size as usize * files * if is_direct { 2 } else { 1 };
+    let table_bytes = table_bytes.min(options.target_file_size_base) as usize;
+    // Eight bytes a key for the filter, and the keys of the index: of entries of some hundred
+    // bytes.
+    let until_the_end = table_bytes / if options.table.filter_policy.is_some() { 16 } else { 64 };
+    jobs.tables
+        .account()
+        .hold(MemoryKind::Jobs, readahead_bytes + parts * (gathered + until_the_end))
+}
 
-    /// Removes the files of a job whose result is not wanted any longer.
-    pub(in crate::db) fn discard(&self, family: &Family, output: &JobOutput) {
-        self.tables.uncache_blob_files(output.blob_files.iter().map(|blob| blob.number));
-        for file in output.files(&family.paths) {
-            if let ObsoleteFile::Table { number, .. } = &file {
-                self.tables.forget_table(*number);
-            }
-            if let Err(error) = self.context.env.fs.remove(&file.path()) {
-                tracing::warn!(%error, "cannot remove an unused file");
-            }
+/// Removes the files of a job whose result is not wanted any longer.
+pub(in crate::db) fn discard(jobs: &Jobs, family: &Family, output: &JobOutput) {
+    jobs.tables.uncache_blob_files(output.blob_files.iter().map(|blob| blob.number));
+    for file in output.files(&family.paths) {
+        if let ObsoleteFile::Table { number, .. } = &file {
+            jobs.tables.forget_table(*number);
+        }
+        if let Err(error) = jobs.context.env.fs.remove(&file.path()) {
+            tracing::warn!(%error, "cannot remove an unused file");
         }
     }
 }
@@ -272,7 +265,7 @@ impl Job<'_> {
             while stream.valid() {
                 entries += 1;
                 if entries.is_multiple_of(CANCEL_INTERVAL) {
-                    inner.check_wanted(&spec.family)?;
+                    check_wanted(inner, &spec.family)?;
                     self.check_others()?;
                 }
                 let (key, value) = (stream.key(), stream.value());
@@ -331,7 +324,7 @@ impl Job<'_> {
         let check = || {
             let tables = tables.collect::<Result<Vec<_>>>()?;
             let goes_on =
-                || self.inner.check_wanted(&self.spec.family).and_then(|()| self.check_others());
+                || check_wanted(self.inner, &self.spec.family).and_then(|()| self.check_others());
             tables.iter().try_for_each(|table| table.check_entries(&goes_on))?;
             // Each by itself is in order: two have the same entry.
             let Some(key) = key else { return Ok(()) };

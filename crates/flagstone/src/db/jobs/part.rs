@@ -5,6 +5,7 @@
 //! `compaction/pick/subcompactions.rs` says where others are cut; `output` runs the parts and puts
 //! together what they wrote.
 
+use crate::db::jobs::output;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -140,265 +141,256 @@ impl PartRange {
     }
 }
 
-impl Jobs {
-    /// The range tombstones of all inputs of a compaction.
-    pub(in crate::db) fn tombstones_of_inputs(
-        &self,
-        job: &CompactionJob,
-    ) -> Result<Vec<TruncatedRangeTombstones>> {
-        let mut tombstones = Vec::new();
-        for (_, file) in job.plan.files() {
-            if let Some(found) = tombstones_of(self.tables.open(&job.family, file)?) {
-                tombstones.push(truncated(found, file));
-            }
+/// The range tombstones of all inputs of a compaction.
+pub(in crate::db) fn tombstones_of_inputs(
+    jobs: &Jobs,
+    job: &CompactionJob,
+) -> Result<Vec<TruncatedRangeTombstones>> {
+    let mut tombstones = Vec::new();
+    for (_, file) in job.plan.files() {
+        if let Some(found) = tombstones_of(jobs.tables.open(&job.family, file)?) {
+            tombstones.push(truncated(found, file));
         }
-        Ok(tombstones)
     }
+    Ok(tombstones)
+}
 
-    /// Up to which sequence number the inputs of a compaction say that tables had all writes of the
-    /// family. One from another database, or of another family, says it of that one's.
-    pub(in crate::db) fn inputs_flushed_until(
-        &self,
-        job: &CompactionJob,
-    ) -> Result<SequenceNumber> {
-        let mut until = 0;
-        for (_, file) in job.plan.files() {
-            let properties = self.tables.open(&job.family, file)?.properties();
-            let is_own = properties.column_family == Some(job.family.id.0);
-            if is_own && properties.db_identity == self.context.identity {
-                until = properties.flushed_until().map_or(until, |noted| noted.max(until));
-            }
+/// Up to which sequence number the inputs of a compaction say that tables had all writes of the
+/// family. One from another database, or of another family, says it of that one's.
+pub(in crate::db) fn inputs_flushed_until(
+    jobs: &Jobs,
+    job: &CompactionJob,
+) -> Result<SequenceNumber> {
+    let mut until = 0;
+    for (_, file) in job.plan.files() {
+        let properties = jobs.tables.open(&job.family, file)?.properties();
+        let is_own = properties.column_family == Some(job.family.id.0);
+        if is_own && properties.db_identity == jobs.context.identity {
+            until = properties.flushed_until().map_or(until, |noted| noted.max(until));
         }
-        Ok(until)
     }
+    Ok(until)
+}
 
-    /// The parts of a compaction, of whose range tombstones these are to survive.
-    pub(in crate::db) fn compaction_parts(
-        &self,
-        job: &CompactionJob,
-        surviving: &[RangeTombstone],
-    ) -> Result<Vec<Part>> {
-        let ranges = match job.plan.output_level {
-            0 => self.level0_ranges(job, surviving)?,
-            _ => {
-                self.check_range_deletions_fit(job, surviving)?;
-                PartRange::between(&self.boundaries(job)?)
-            }
+/// The parts of a compaction, of whose range tombstones these are to survive.
+pub(in crate::db) fn compaction_parts(
+    jobs: &Jobs,
+    job: &CompactionJob,
+    surviving: &[RangeTombstone],
+) -> Result<Vec<Part>> {
+    let ranges = match job.plan.output_level {
+        0 => level0_ranges(jobs, job, surviving)?,
+        _ => {
+            check_range_deletions_fit(jobs, job, surviving)?;
+            PartRange::between(&boundaries(jobs, job)?)
+        }
+    };
+    parts_of(jobs, job, ranges)
+}
+
+/// A compaction within level 0 is one part, unless a table cannot hold the range tombstones: it
+/// is cut between sequence numbers then, as if memtables had ended there, and its outputs take
+/// the inputs' places.
+///
+/// # Errors
+/// `Aborted`: there would be no fewer of them.
+fn level0_ranges(
+    jobs: &Jobs,
+    job: &CompactionJob,
+    surviving: &[RangeTombstone],
+) -> Result<Vec<PartRange>> {
+    let ranges = sequence_cuts(surviving, jobs.limits.range_deletion_bytes_max());
+    if ranges.len() == 1 {
+        return Ok(vec![PartRange::default()]);
+    }
+    if ranges.len() >= epochs(job).len() {
+        job.is_in_vain.store(true, Ordering::Relaxed);
+        let message = "the range deletions of tables in level 0 do not fit into fewer tables: they stay as they are";
+        return Err(Error::new(Code::Aborted, message));
+    }
+    Sometimes::Level0RangesCut.reached();
+    Ok(ranges.into_iter().map(PartRange::of_sequences).collect())
+}
+
+/// Tables of a deeper level are cut between the starts of range tombstones.
+///
+/// # Errors
+/// `NotSupported`, if a table cannot hold those of one start, naming the newest input with some
+/// of them: it is set aside.
+fn check_range_deletions_fit(
+    jobs: &Jobs,
+    job: &CompactionJob,
+    surviving: &[RangeTombstone],
+) -> Result<()> {
+    let user = job.family.comparator();
+    let most = jobs.limits.range_deletion_bytes_max();
+    let Some(start) = start_of_too_many(user, surviving, most) else { return Ok(()) };
+    let message = format!(
+        "the range deletions that begin with the key '{}' and that snapshots need are more than a table can hold: they stay \
+         where they are",
+        key_in_words(start)
+    );
+    let error = Error::new(Code::NotSupported, message).advise(Remedy::DropOldestSnapshots);
+    for (_, file) in job.plan.files() {
+        let table = jobs.tables.open(&job.family, file)?;
+        let is_over = |fragment: TruncatedFragment<'_>| {
+            user.compare(fragment.start.user_key, start).is_le()
+                && user.compare(start, fragment.end.user_key).is_lt()
         };
-        self.parts_of(job, ranges)
+        let has_some = |found| truncated(found, file).fragments().any(is_over);
+        if tombstones_of(table).is_some_and(has_some) {
+            Sometimes::RangeDeletionsSetAside.reached();
+            job.is_outnumbered.store(true, Ordering::Relaxed);
+            return Err(error.at(table.path()));
+        }
     }
+    Err(error)
+}
 
-    /// A compaction within level 0 is one part, unless a table cannot hold the range tombstones: it
-    /// is cut between sequence numbers then, as if memtables had ended there, and its outputs take
-    /// the inputs' places.
-    ///
-    /// # Errors
-    /// `Aborted`: there would be no fewer of them.
-    fn level0_ranges(
-        &self,
-        job: &CompactionJob,
-        surviving: &[RangeTombstone],
-    ) -> Result<Vec<PartRange>> {
-        let ranges = sequence_cuts(surviving, self.limits.range_deletion_bytes_max());
-        if ranges.len() == 1 {
-            return Ok(vec![PartRange::default()]);
-        }
-        if ranges.len() >= epochs(job).len() {
-            job.is_in_vain.store(true, Ordering::Relaxed);
-            let message = "the range deletions of tables in level 0 do not fit into fewer tables: they stay as they are";
-            return Err(Error::new(Code::Aborted, message));
-        }
-        Sometimes::Level0RangesCut.reached();
-        Ok(ranges.into_iter().map(PartRange::of_sequences).collect())
-    }
-
-    /// Tables of a deeper level are cut between the starts of range tombstones.
-    ///
-    /// # Errors
-    /// `NotSupported`, if a table cannot hold those of one start, naming the newest input with some
-    /// of them: it is set aside.
-    fn check_range_deletions_fit(
-        &self,
-        job: &CompactionJob,
-        surviving: &[RangeTombstone],
-    ) -> Result<()> {
-        let user = job.family.comparator();
-        let most = self.limits.range_deletion_bytes_max();
-        let Some(start) = start_of_too_many(user, surviving, most) else { return Ok(()) };
-        let message = format!(
-            "the range deletions that begin with the key '{}' and that snapshots need are more than a table can hold: they stay \
-             where they are",
-            key_in_words(start)
-        );
-        let error = Error::new(Code::NotSupported, message).advise(Remedy::DropOldestSnapshots);
-        for (_, file) in job.plan.files() {
-            let table = self.tables.open(&job.family, file)?;
-            let is_over = |fragment: TruncatedFragment<'_>| {
-                user.compare(fragment.start.user_key, start).is_le()
-                    && user.compare(start, fragment.end.user_key).is_lt()
-            };
-            let has_some = |found| truncated(found, file).fragments().any(is_over);
-            if tombstones_of(table).is_some_and(has_some) {
-                Sometimes::RangeDeletionsSetAside.reached();
-                job.is_outnumbered.store(true, Ordering::Relaxed);
-                return Err(error.at(table.path()));
-            }
-        }
-        Err(error)
-    }
-
-    /// These parts of a compaction.
-    pub(in crate::db) fn parts_of(
-        &self,
-        job: &CompactionJob,
-        ranges: Vec<PartRange>,
-    ) -> Result<Vec<Part>> {
-        // Around the system's cache nothing comes by itself while the window before is used up.
-        let reads_ahead = self.context.settings.load().use_direct_io_for_flush_and_compaction
-            && self.tree.has_workers();
-        let windows = if reads_ahead { 2 } else { 1 };
-        let (settings, through) =
-            self.reads_of(job, windows * ranges.len() * cursors_over(&job.plan));
-        let readahead_size = windows * settings.readahead_size;
-        let follows = job.family.options.load().table.cache_follows_compaction;
-        let rule = SplitRule::from(&job.plan);
-        let parts = ranges.into_iter().map(|range| {
-            let read_cache_hits = Arc::new(ReadCacheHits::default());
-            let settings = IterSettings {
-                upper_bound: range.end.clone(),
-                read_cache_hits: follows.then(|| read_cache_hits.clone()),
-                ..settings.clone()
-            };
-            let ahead =
-                reads_ahead.then(|| Arc::new(ReadAhead::new(self.context.env.spawner.clone())));
-            let through = ReadThrough { ahead, ..through.clone() };
-            let sources = self.compaction_sources(job, &range, settings, &through)?;
-            let splitter = OutputSplitter::new(rule.clone(), job.family.comparator().clone());
-            let readahead_bytes = sources.len() * readahead_size;
-            Ok(Part { range, sources, readahead_bytes, read_cache_hits, splitter: Some(splitter) })
-        });
-        parts.collect()
-    }
-
-    /// Whether as many entries were read of a compaction's inputs as these have. A part ends at the
-    /// first key that belongs to the next, which finds its beginning by itself: what comes behind
-    /// such a key and is out of order lies in neither.
-    ///
-    /// # Errors
-    /// That of a table whose entries are out of order; what it is that keeps the compaction from
-    /// going on.
-    pub(in crate::db) fn is_all_read(
-        &self,
-        job: &CompactionJob,
-        entries_read: u64,
-    ) -> Result<bool> {
-        let mut entries = 0u64;
-        for (_, file) in job.plan.files() {
-            let properties = self.tables.open(&job.family, file)?.properties();
-            let points = properties.num_entries.saturating_sub(properties.num_range_deletions);
-            entries = entries.saturating_add(points);
-        }
-        if entries == entries_read {
-            return Ok(true);
-        }
-        let goes_on = || {
-            self.check_wanted(&job.family).and_then(|()| check_not_canceled(job.control.as_deref()))
+/// These parts of a compaction.
+pub(in crate::db) fn parts_of(
+    jobs: &Jobs,
+    job: &CompactionJob,
+    ranges: Vec<PartRange>,
+) -> Result<Vec<Part>> {
+    // Around the system's cache nothing comes by itself while the window before is used up.
+    let reads_ahead = jobs.context.settings.load().use_direct_io_for_flush_and_compaction
+        && jobs.tree.has_workers();
+    let windows = if reads_ahead { 2 } else { 1 };
+    let (settings, through) = reads_of(jobs, job, windows * ranges.len() * cursors_over(&job.plan));
+    let readahead_size = windows * settings.readahead_size;
+    let follows = job.family.options.load().table.cache_follows_compaction;
+    let rule = SplitRule::from(&job.plan);
+    let parts = ranges.into_iter().map(|range| {
+        let read_cache_hits = Arc::new(ReadCacheHits::default());
+        let settings = IterSettings {
+            upper_bound: range.end.clone(),
+            read_cache_hits: follows.then(|| read_cache_hits.clone()),
+            ..settings.clone()
         };
-        for (_, file) in job.plan.files() {
-            self.tables.open(&job.family, file)?.check_entries(&goes_on)?;
-        }
-        Ok(false)
-    }
+        let ahead = reads_ahead.then(|| Arc::new(ReadAhead::new(jobs.context.env.spawner.clone())));
+        let through = ReadThrough { ahead, ..through.clone() };
+        let sources = compaction_sources(jobs, job, &range, settings, &through)?;
+        let splitter = OutputSplitter::new(rule.clone(), job.family.comparator().clone());
+        let readahead_bytes = sources.len() * readahead_size;
+        Ok(Part { range, sources, readahead_bytes, read_cache_hits, splitter: Some(splitter) })
+    });
+    parts.collect()
+}
 
-    /// How a compaction reads its inputs, with so many cursors at the same time.
-    pub(in crate::db) fn reads_of(
-        &self,
-        job: &CompactionJob,
-        cursors: usize,
-    ) -> (IterSettings, ReadThrough) {
-        let options = self.context.settings.load();
-        let most = match options.compaction_readahead_size {
-            0 => COMPACTION_READAHEAD,
-            size => size as usize,
-        };
-        let of_all = match options.memory_budget.bytes() {
-            0 => COMPACTION_READAHEAD_OF_ALL,
-            budget => COMPACTION_READAHEAD_OF_ALL.min((budget / 32) as usize),
-        };
-        let readahead_size = most.min((of_all / cursors.max(1)).max(COMPACTION_READAHEAD_MIN));
-        let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
-        let through = ReadThrough {
-            directly: options.use_direct_io_for_flush_and_compaction,
-            limit: self.background.read_limit(job.priority()),
-            ahead: None,
-        };
-        (
-            IterSettings { read, readahead_size, maps_readahead: true, ..IterSettings::default() },
-            through,
-        )
+/// Whether as many entries were read of a compaction's inputs as these have. A part ends at the
+/// first key that belongs to the next, which finds its beginning by itself: what comes behind
+/// such a key and is out of order lies in neither.
+///
+/// # Errors
+/// That of a table whose entries are out of order; what it is that keeps the compaction from
+/// going on.
+pub(in crate::db) fn is_all_read(
+    jobs: &Jobs,
+    job: &CompactionJob,
+    entries_read: u64,
+) -> Result<bool> {
+    let mut entries = 0u64;
+    for (_, file) in job.plan.files() {
+        let properties = jobs.tables.open(&job.family, file)?.properties();
+        let points = properties.num_entries.saturating_sub(properties.num_range_deletions);
+        entries = entries.saturating_add(points);
     }
+    if entries == entries_read {
+        return Ok(true);
+    }
+    let goes_on = || {
+        output::check_wanted(jobs, &job.family)
+            .and_then(|()| check_not_canceled(job.control.as_deref()))
+    };
+    for (_, file) in job.plan.files() {
+        jobs.tables.open(&job.family, file)?.check_entries(&goes_on)?;
+    }
+    Ok(false)
+}
 
-    /// Where it is cut for parts: nowhere unless it may and should be.
-    pub(in crate::db) fn boundaries(&self, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
-        let parts_max =
-            job.max_subcompactions.unwrap_or(self.context.settings.load().max_subcompactions)
-                as usize;
-        if parts_max <= 1 || !is_divisible(&job.plan) {
+/// How a compaction reads its inputs, with so many cursors at the same time.
+pub(in crate::db) fn reads_of(
+    jobs: &Jobs,
+    job: &CompactionJob,
+    cursors: usize,
+) -> (IterSettings, ReadThrough) {
+    let options = jobs.context.settings.load();
+    let most = match options.compaction_readahead_size {
+        0 => COMPACTION_READAHEAD,
+        size => size as usize,
+    };
+    let of_all = match options.memory_budget.bytes() {
+        0 => COMPACTION_READAHEAD_OF_ALL,
+        budget => COMPACTION_READAHEAD_OF_ALL.min((budget / 32) as usize),
+    };
+    let readahead_size = most.min((of_all / cursors.max(1)).max(COMPACTION_READAHEAD_MIN));
+    let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+    let through = ReadThrough {
+        directly: options.use_direct_io_for_flush_and_compaction,
+        limit: jobs.background.read_limit(job.priority()),
+        ahead: None,
+    };
+    (
+        IterSettings { read, readahead_size, maps_readahead: true, ..IterSettings::default() },
+        through,
+    )
+}
+
+/// Where it is cut for parts: nowhere unless it may and should be.
+pub(in crate::db) fn boundaries(jobs: &Jobs, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
+    let parts_max =
+        job.max_subcompactions.unwrap_or(jobs.context.settings.load().max_subcompactions) as usize;
+    if parts_max <= 1 || !is_divisible(&job.plan) {
+        return Ok(Vec::new());
+    }
+    let mut anchors = Vec::new();
+    for (_, file) in job.plan.files() {
+        let table = jobs.tables.open(&job.family, file)?;
+        if table.properties().num_entries == 0 {
+            // It does not say how many it has: nobody could tell that the parts have read all.
             return Ok(Vec::new());
         }
-        let mut anchors = Vec::new();
-        for (_, file) in job.plan.files() {
-            let table = self.tables.open(&job.family, file)?;
-            if table.properties().num_entries == 0 {
-                // It does not say how many it has: nobody could tell that the parts have read all.
-                return Ok(Vec::new());
-            }
-            anchors.extend(table.anchors(ANCHORS)?);
-        }
-        let boundaries = subcompaction_boundaries(
-            job.family.comparator(),
-            anchors,
-            parts_max,
-            job.plan.sizes.target,
-        );
-        if !boundaries.is_empty() {
-            Sometimes::CompactionCut.reached();
-        }
-        Ok(boundaries)
+        anchors.extend(table.anchors(ANCHORS)?);
     }
+    let boundaries = subcompaction_boundaries(
+        job.family.comparator(),
+        anchors,
+        parts_max,
+        job.plan.sizes.target,
+    );
+    if !boundaries.is_empty() {
+        Sometimes::CompactionCut.reached();
+    }
+    Ok(boundaries)
+}
 
-    /// Cursors over the inputs, newest first: each table of level 0, each deeper level as a whole.
-    fn compaction_sources(
-        &self,
-        job: &CompactionJob,
-        range: &PartRange,
-        settings: IterSettings,
-        through: &ReadThrough,
-    ) -> Result<Vec<Source>> {
-        let mut sources = Vec::new();
-        for LevelInput { level, files } in &job.plan.inputs {
-            if *level == 0 {
-                for file in files {
-                    let cursor =
-                        self.tables.iterate(&job.family, file, &settings, Some(through))?;
-                    sources.push(Source::Table(cursor));
-                }
-            } else if !files.is_empty() {
-                let list = FileList::Chosen(files.clone());
-                let level = LevelFiles::new(
-                    self.tables.clone(),
-                    job.family.clone(),
-                    list,
-                    settings.clone(),
-                )
-                .reading_through(through.clone());
-                let order = job.family.order.clone();
-                let bounds = KeyBounds { lower: None, upper: range.end.as_deref().map(Arc::from) };
-                sources.push(Source::Level(ConcatIterator::new(order, level, bounds)));
+/// Cursors over the inputs, newest first: each table of level 0, each deeper level as a whole.
+fn compaction_sources(
+    jobs: &Jobs,
+    job: &CompactionJob,
+    range: &PartRange,
+    settings: IterSettings,
+    through: &ReadThrough,
+) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for LevelInput { level, files } in &job.plan.inputs {
+        if *level == 0 {
+            for file in files {
+                let cursor = jobs.tables.iterate(&job.family, file, &settings, Some(through))?;
+                sources.push(Source::Table(cursor));
             }
+        } else if !files.is_empty() {
+            let list = FileList::Chosen(files.clone());
+            let level =
+                LevelFiles::new(jobs.tables.clone(), job.family.clone(), list, settings.clone())
+                    .reading_through(through.clone());
+            let order = job.family.order.clone();
+            let bounds = KeyBounds { lower: None, upper: range.end.as_deref().map(Arc::from) };
+            sources.push(Source::Level(ConcatIterator::new(order, level, bounds)));
         }
-        Ok(sources)
     }
+    Ok(sources)
 }
 
 /// The entries of a part, whose blob references are counted as they are read.

@@ -1,5 +1,6 @@
 //! Where the values of a job's output go: into the table, or into a blob file.
 
+use crate::db::jobs::output;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -91,7 +92,7 @@ impl<'a> Placement<'a> {
     /// Seals and syncs the blob files.
     pub(in crate::db) fn finish(self, output: &mut JobOutput) -> Result<()> {
         for finished in self.separator.finish()? {
-            self.source.inner.sync_output(&*finished.file)?;
+            output::sync_output(self.source.inner, &*finished.file)?;
             output.counts.blob_bytes +=
                 finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
             output.blob_files.push(BlobFileAddition {

@@ -16,24 +16,22 @@ use std::sync::Arc;
 use crate::db::jobs::Jobs;
 use crate::db::tree::compactions::FreeSpace;
 
-impl Jobs {
-    /// What is free, where a compaction has found no room: else nobody wants to know. Asked without
-    /// the state lock, since a file system may take its time to tell.
-    pub(super) fn free_space(&self) -> FreeSpace {
-        if self.context.poison.check_starved().is_ok() {
-            return FreeSpace::default();
-        }
-        let families = self.tree.families.read();
-        let directories =
-            families.values().flat_map(|family| family.paths.directories().iter().cloned());
-        let directories: BTreeSet<_> = directories.collect();
-        drop(families);
-        let free = |directory: Arc<Path>| {
-            let free = self.context.env.fs.free_space(&directory).ok().flatten()?;
-            Some((directory, free))
-        };
-        FreeSpace(directories.into_iter().filter_map(free).collect())
+/// What is free, where a compaction has found no room: else nobody wants to know. Asked without
+/// the state lock, since a file system may take its time to tell.
+pub(super) fn free_space(jobs: &Jobs) -> FreeSpace {
+    if jobs.context.poison.check_starved().is_ok() {
+        return FreeSpace::default();
     }
+    let families = jobs.tree.families.read();
+    let directories =
+        families.values().flat_map(|family| family.paths.directories().iter().cloned());
+    let directories: BTreeSet<_> = directories.collect();
+    drop(families);
+    let free = |directory: Arc<Path>| {
+        let free = jobs.context.env.fs.free_space(&directory).ok().flatten()?;
+        Some((directory, free))
+    };
+    FreeSpace(directories.into_iter().filter_map(free).collect())
 }
 
 #[cfg(test)]

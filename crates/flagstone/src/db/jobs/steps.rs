@@ -1,5 +1,8 @@
 //! Background work as steps: worker threads loop over them, and a test may drive them in any order.
 
+use crate::db::jobs::deletions;
+use crate::db::jobs::punch;
+use crate::db::tree::damage;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +31,7 @@ impl Member for Jobs {
         if self.context.closing.load(Ordering::Acquire) {
             return Next::After(IDLE);
         }
-        self.tree.note_suspects();
+        damage::note_suspects(&self.tree);
         let next = match self.attempt_one(role) {
             Ok(true) => Next::Again,
             Ok(false) => {
@@ -105,12 +108,12 @@ impl Jobs {
             return Ok(false);
         }
         let worked = match role {
-            Role::Flush => self.flush_one()? || self.flush_waiting_deletions()?,
+            Role::Flush => self.flush_one()? || deletions::flush_waiting_deletions(self)?,
             // The space of what is replaced counts on: it would become more and more.
             Role::Compaction if self.removal_is_behind() => false,
             Role::Compaction => {
-                let punched = self.punch_one()?;
-                self.compact_one()? || punched || self.punch_at_rest()?
+                let punched = punch::punch_one(self)?;
+                self.compact_one()? || punched || punch::punch_at_rest(self)?
             }
         };
         match role {

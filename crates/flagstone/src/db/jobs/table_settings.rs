@@ -15,67 +15,64 @@ use crate::sst::{Prepopulate, ReadCacheHits, TableBuilderSettings};
 /// and its memory.
 const PARALLEL_FROM: u64 = 16 << 20;
 
-impl Jobs {
-    /// How the blocks of the table `number` get into the cache, if they do.
-    pub(super) fn prepopulate(
-        &self,
-        spec: &JobSpec,
-        number: FileNumber,
-        read_cache_hits: &Arc<ReadCacheHits>,
-    ) -> Option<Prepopulate> {
-        let table = &spec.family.options.load().table;
-        let read_cache_hits = match table.prepopulate_block_cache {
-            _ if table.no_block_cache => return None,
-            PrepopulateBlockCache::FlushAndCompaction => None,
-            PrepopulateBlockCache::FlushOnly if spec.is_flush => None,
-            _ if spec.is_flush || !table.cache_follows_compaction => return None,
-            _ => Some(read_cache_hits.clone()),
-        };
-        Some(self.tables.prepopulate(number, read_cache_hits))
-    }
+/// How the blocks of the table `number` get into the cache, if they do.
+pub(super) fn prepopulate(
+    jobs: &Jobs,
+    spec: &JobSpec,
+    number: FileNumber,
+    read_cache_hits: &Arc<ReadCacheHits>,
+) -> Option<Prepopulate> {
+    let table = &spec.family.options.load().table;
+    let read_cache_hits = match table.prepopulate_block_cache {
+        _ if table.no_block_cache => return None,
+        PrepopulateBlockCache::FlushAndCompaction => None,
+        PrepopulateBlockCache::FlushOnly if spec.is_flush => None,
+        _ if spec.is_flush || !table.cache_follows_compaction => return None,
+        _ => Some(read_cache_hits.clone()),
+    };
+    Some(jobs.tables.prepopulate(number, read_cache_hits))
+}
 
-    /// Whether a flush of so many bytes has a thread more that compresses: writers wait for it as
-    /// soon as the other memtable is full. Where there are more, these mostly have the processors
-    /// busy by themselves.
-    pub(super) fn compresses_in_parallel(&self, family: &Family, bytes: u64) -> bool {
-        let may_run =
-            self.tree.has_workers() && self.context.settings.load().max_background_jobs > 1;
-        may_run && bytes >= PARALLEL_FROM && family.options.load().max_write_buffer_number <= 2
-    }
+/// Whether a flush of so many bytes has a thread more that compresses: writers wait for it as
+/// soon as the other memtable is full. Where there are more, these mostly have the processors
+/// busy by themselves.
+pub(super) fn compresses_in_parallel(jobs: &Jobs, family: &Family, bytes: u64) -> bool {
+    let may_run = jobs.tree.has_workers() && jobs.context.settings.load().max_background_jobs > 1;
+    may_run && bytes >= PARALLEL_FROM && family.options.load().max_write_buffer_number <= 2
+}
 
-    /// How a job writes the table `number`.
-    pub(super) fn table_builder_settings(
-        &self,
-        spec: &JobSpec,
-        number: FileNumber,
-    ) -> TableBuilderSettings {
-        let options = spec.family.options.load();
-        let now = self.context.env.clock.unix_seconds();
-        let written_by = if spec.is_flush {
-            WrittenBy::Flush
-        } else {
-            WrittenBy::Compaction { level: spec.place.level as u32 }
-        };
-        TableBuilderSettings {
-            compression: spec.compression.codec,
-            compression_options: compression_options(&options, spec.compression.is_bottommost),
-            key_filter: spec.wants_key_filter,
-            written_by,
-            column_family: spec.family.id,
-            column_family_name: spec.family.name.clone(),
-            creation_time: spec.inherited.oldest_ancestor_time_or(now),
-            oldest_key_time: if spec.is_flush { now } else { 0 },
-            file_creation_time: spec.inherited.file_creation_time_or(now),
-            db_identity: self.context.identity.clone(),
-            session_identity: self.context.session.clone(),
-            file_number: number,
-            buffer_size: self.context.settings.load().writable_file_max_buffer_size as usize,
-            range_deletion_bytes_max: self.limits.range_deletion_bytes_max() as usize,
-            ..table_builder_settings(
-                &options,
-                spec.place.level,
-                spec.place.bottommost && !spec.is_flush,
-            )
-        }
+/// How a job writes the table `number`.
+pub(super) fn settings_of_table(
+    jobs: &Jobs,
+    spec: &JobSpec,
+    number: FileNumber,
+) -> TableBuilderSettings {
+    let options = spec.family.options.load();
+    let now = jobs.context.env.clock.unix_seconds();
+    let written_by = if spec.is_flush {
+        WrittenBy::Flush
+    } else {
+        WrittenBy::Compaction { level: spec.place.level as u32 }
+    };
+    TableBuilderSettings {
+        compression: spec.compression.codec,
+        compression_options: compression_options(&options, spec.compression.is_bottommost),
+        key_filter: spec.wants_key_filter,
+        written_by,
+        column_family: spec.family.id,
+        column_family_name: spec.family.name.clone(),
+        creation_time: spec.inherited.oldest_ancestor_time_or(now),
+        oldest_key_time: if spec.is_flush { now } else { 0 },
+        file_creation_time: spec.inherited.file_creation_time_or(now),
+        db_identity: jobs.context.identity.clone(),
+        session_identity: jobs.context.session.clone(),
+        file_number: number,
+        buffer_size: jobs.context.settings.load().writable_file_max_buffer_size as usize,
+        range_deletion_bytes_max: jobs.limits.range_deletion_bytes_max() as usize,
+        ..table_builder_settings(
+            &options,
+            spec.place.level,
+            spec.place.bottommost && !spec.is_flush,
+        )
     }
 }

@@ -4,6 +4,10 @@
 //! can hold (`range_cuts.rs`). It gets those of its part of the key space when it ends; a part of
 //! which nothing else is left has one of these alone.
 
+use crate::db::jobs::deletions;
+use crate::db::jobs::output;
+use crate::db::jobs::table_settings;
+use crate::db::jobs::written;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -146,8 +150,8 @@ impl<'a> TableWriter<'a> {
             inner.context.env.fs.advise(&path, spec.place.temperature);
         }
         let (number, file) = unfinished.create(number, path)?;
-        let settings = inner.table_builder_settings(spec, number);
-        let prepopulate = inner.prepopulate(spec, number, self.read_cache_hits);
+        let settings = table_settings::settings_of_table(inner, spec, number);
+        let prepopulate = table_settings::prepopulate(inner, spec, number, self.read_cache_hits);
         let threads = spec.pace.compresses_in_parallel.then(|| inner.context.env.spawner.clone());
         let builder = TableBuilder::new(file.clone(), settings)?
             .prepopulating(prepopulate)
@@ -238,7 +242,7 @@ impl<'a> TableWriter<'a> {
         let Job { inner, spec, .. } = self.job;
         let (version, level) = (&spec.version, spec.place.level);
         self.output.deleted.extend(DeletedRanges::new(version, level, number, bounds, tombstones));
-        inner.bytes_below(&spec.family, version, level, tombstones)
+        deletions::bytes_below(inner, &spec.family, version, level, tombstones)
     }
 
     /// Finishes the open table, before what begins with the user key `next`.
@@ -274,9 +278,9 @@ impl<'a> TableWriter<'a> {
         let summary = open.builder.finish()?;
         self.output.counts.raw_bytes +=
             summary.properties.raw_key_size + summary.properties.raw_value_size;
-        inner.sync_output(&*open.file)?;
+        output::sync_output(inner, &*open.file)?;
         if let Some(entries) = &open.entries {
-            inner.check_written(&spec.family, open.file.path(), summary.size, entries)?;
+            written::check_written(inner, &spec.family, open.file.path(), summary.size, entries)?;
         }
         self.note_to_open(open.number, summary.is_cached, summary.key_filter);
         let covered = self.note_deleted(open.number, (&smallest, &largest), &bounds.tombstones);

@@ -25,43 +25,41 @@ impl Entries {
     }
 }
 
-impl Jobs {
-    /// Reads the whole table, past the block cache.
-    ///
-    /// # Errors
-    /// `Corruption` if it is not sound, or does not hold `expected`; `IoError`.
-    pub(in crate::db) fn check_written(
-        &self,
-        family: &Family,
-        path: &Path,
-        size: u64,
-        expected: &Entries,
-    ) -> Result<()> {
-        let mode = IoMode::direct_if(self.tables.reads_directly());
-        let file = self.context.env.fs.open_random_access(path, mode)?;
-        file.advise(Advice::Sequential);
-        let settings = TableReadSettings {
-            comparator: family.comparator().clone(),
-            prefix_extractor: family.options.load().prefix_extractor.clone(),
-            ..TableReadSettings::default()
-        };
-        let table = Table::open(file, size, settings)?;
-        let (mut found, mut fault) = (Entries::default(), None);
-        let note = &mut |one: crate::sst::BlockFault| {
-            fault.get_or_insert(one.error);
-        };
-        table.verify_showing(note, &mut |key, value| found.add(key, value));
-        match fault {
-            Some(error) => Err(error.context("a table that was just written")),
-            None if found != *expected => {
-                let message = format!(
-                    "the table was just written, and does not hold what was: {}, not {}, or others",
-                    counted(found.count, "entry"),
-                    expected.count
-                );
-                Err(Error::corruption(message).at(path))
-            }
-            None => Ok(()),
+/// Reads the whole table, past the block cache.
+///
+/// # Errors
+/// `Corruption` if it is not sound, or does not hold `expected`; `IoError`.
+pub(in crate::db) fn check_written(
+    jobs: &Jobs,
+    family: &Family,
+    path: &Path,
+    size: u64,
+    expected: &Entries,
+) -> Result<()> {
+    let mode = IoMode::direct_if(jobs.tables.reads_directly());
+    let file = jobs.context.env.fs.open_random_access(path, mode)?;
+    file.advise(Advice::Sequential);
+    let settings = TableReadSettings {
+        comparator: family.comparator().clone(),
+        prefix_extractor: family.options.load().prefix_extractor.clone(),
+        ..TableReadSettings::default()
+    };
+    let table = Table::open(file, size, settings)?;
+    let (mut found, mut fault) = (Entries::default(), None);
+    let note = &mut |one: crate::sst::BlockFault| {
+        fault.get_or_insert(one.error);
+    };
+    table.verify_showing(note, &mut |key, value| found.add(key, value));
+    match fault {
+        Some(error) => Err(error.context("a table that was just written")),
+        None if found != *expected => {
+            let message = format!(
+                "the table was just written, and does not hold what was: {}, not {}, or others",
+                counted(found.count, "entry"),
+                expected.count
+            );
+            Err(Error::corruption(message).at(path))
         }
+        None => Ok(()),
     }
 }

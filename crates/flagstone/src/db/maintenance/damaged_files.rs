@@ -20,6 +20,7 @@
 use crate::base::Error;
 use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
+use crate::db::tree::damage;
 use crate::options::{DamagedFile, KeyFault};
 
 impl Db {
@@ -30,19 +31,19 @@ impl Db {
     /// A table whose error is `NotSupported` need not be damaged: no compaction takes it, or this
     /// engine cannot read it. The error says what helps, if anything does.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
-        self.inner().tree.note_suspects();
-        self.inner().tree.damaged_files()
+        damage::note_suspects(&self.inner().tree);
+        damage::damaged_files(&self.inner().tree)
     }
 
     /// Takes note of a damaged file that a lookup has met.
     pub(in crate::db) fn note_damage(&self, family: &ColumnFamily, error: &Error) {
-        self.inner().tree.note_damage(&family.0, error);
+        damage::note_damage(&self.inner().tree, &family.0, error);
     }
 
     /// What is wrong with keys that flushes and compactions have met since the database was opened
     /// and that are still there, of at most
     /// [`KEY_FAULTS_MAX`](crate::options::KEY_FAULTS_MAX) keys; `flagstone.key.faults` counts all.
     pub fn key_faults(&self) -> Vec<KeyFault> {
-        self.inner().tree.key_faults()
+        damage::key_faults(&self.inner().tree)
     }
 }

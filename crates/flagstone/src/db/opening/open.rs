@@ -9,6 +9,7 @@
 
 use crate::db::budget;
 use crate::db::open_files;
+use crate::db::tree::directories;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -246,12 +247,20 @@ impl Opening<'_> {
         if !self.read_only {
             inner.disk.open_reserve()?;
             let mut elsewhere = elsewhere.iter();
-            elsewhere.try_for_each(|other| inner.tree.take_directory(other, || FileNumber(0)))?;
+            elsewhere.try_for_each(|other| {
+                directories::take_directory(&inner.tree, other, || FileNumber(0))
+            })?;
         }
+        self.recover(&inner, missing, meter)?;
+        Ok(inner)
+    }
+
+    /// Replays the WALs, makes the families that are `missing`, and puts the directory in order.
+    fn recover(&self, inner: &Arc<DbInner>, missing: Wanted, meter: ProgressMeter) -> Result<()> {
         let recovered = inner.replay_wals(meter)?;
         if self.read_only {
             inner.finish_read_only(recovered);
-            return Ok(inner);
+            return Ok(());
         }
         inner.finish_recovery(recovered)?;
         if !missing.is_empty() {
@@ -259,8 +268,7 @@ impl Opening<'_> {
         }
         inner.options_file.write_options_file()?;
         inner.jobs.remove_leftovers()?;
-        inner.disk.fill_reserve()?;
-        Ok(inner)
+        inner.disk.fill_reserve()
     }
 
     /// Refuses to go on without a WAL that may hold what was acknowledged; `was_opened` for

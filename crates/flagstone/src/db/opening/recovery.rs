@@ -12,6 +12,8 @@
 //!    replay stopped at damage, its first record says where history continues, so that a crash
 //!    before the next write loses nothing.
 
+use crate::db::jobs::flush_parts;
+use crate::db::tree::directories;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -104,7 +106,7 @@ impl DbInner {
     /// The numbers of all blob files are taken, too: WALs may name files that the MANIFEST does not
     /// know.
     fn take_numbers_of_blob_files(&self) -> Result<()> {
-        for (_, kind) in self.tree.data_files()? {
+        for (_, kind) in directories::data_files(&self.tree)? {
             if let FileKind::Blob(number) = kind {
                 self.tree.file_numbers.mark_used(number);
             }
@@ -167,7 +169,12 @@ impl DbInner {
         edits: &mut BTreeMap<ColumnFamilyId, VersionEdit>,
     ) -> Result<()> {
         let (family, mem) = self.take_recovered(id);
-        let output = self.jobs.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
+        let output = flush_parts::write_level0(
+            &self.jobs,
+            &family,
+            &[mem],
+            TableFileCreationReason::Recovery,
+        )?;
         output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
         self.tree.note_key_faults(&family, &output);
         Ok(())

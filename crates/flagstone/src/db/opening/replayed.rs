@@ -10,6 +10,7 @@
 //!
 //! In a world without threads the caller writes.
 
+use crate::db::jobs::flush_parts;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -56,8 +57,12 @@ impl ReplayedTables {
         self.settle()?;
         let id = family.id;
         if !self.inner.tree.has_workers() {
-            let output =
-                self.inner.jobs.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
+            let output = flush_parts::write_level0(
+                &self.inner.jobs,
+                &family,
+                &[mem],
+                TableFileCreationReason::Recovery,
+            )?;
             self.add(id, &output);
             return Ok(());
         }
@@ -65,7 +70,12 @@ impl ReplayedTables {
         let told = outcome.clone();
         let work = move || {
             let written = catch_unwind(AssertUnwindSafe(|| {
-                inner.jobs.write_level0(&family, &[mem], TableFileCreationReason::Recovery)
+                flush_parts::write_level0(
+                    &inner.jobs,
+                    &family,
+                    &[mem],
+                    TableFileCreationReason::Recovery,
+                )
             }));
             let panicked =
                 |_| Err(Error::new(Code::Aborted, "writing a memtable during recovery panicked"));

@@ -11,6 +11,7 @@ mod numbers;
 mod tables;
 
 use crate::db::pins;
+use crate::db::tree::damage;
 use std::fmt::Write as _;
 
 use self::tables::{aggregated_properties, blob_file_totals, blob_stats, level_stats, table_list};
@@ -118,9 +119,12 @@ impl Db {
             "rocksdb.levelstats" => Some(level_stats(&version)),
             "rocksdb.sstables" => Some(table_list(&version)),
             "rocksdb.blob-stats" => Some(blob_stats(&version)),
-            "flagstone.damaged-files" => Some(inner.tree.damage_text()),
+            "flagstone.damaged-files" => Some(damage::damage_text(&inner.tree)),
             "flagstone.key-faults" => Some(
-                inner.tree.key_faults_in_words().iter().map(|fault| format!("{fault}\n")).collect(),
+                damage::key_faults_in_words(&inner.tree)
+                    .iter()
+                    .map(|fault| format!("{fault}\n"))
+                    .collect(),
             ),
             "flagstone.pins" => Some(pins::pins(inner, PINS_SHOWN).to_string()),
             "flagstone.background-error" => Some(inner.context.poison.describe()),

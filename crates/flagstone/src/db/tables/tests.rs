@@ -1,5 +1,7 @@
 use crate::base::{TableFileCreationReason, file_name};
 use crate::db::handle::Db;
+use crate::db::jobs::flush_parts;
+use crate::db::jobs::output;
 use crate::env::Env;
 use crate::options::Options;
 
@@ -48,8 +50,9 @@ fn what_is_discarded_leaves_no_filter_in_memory() {
     let (inner, family) = (db.inner(), &db.default_column_family().0);
     let memtable = family.current.load().mem.clone();
     let output =
-        inner.jobs.write_level0(family, &[memtable], TableFileCreationReason::Flush).unwrap();
+        flush_parts::write_level0(&inner.jobs, family, &[memtable], TableFileCreationReason::Flush)
+            .unwrap();
     assert_eq!(inner.tables.key_filters.lock().len(), 1);
-    inner.jobs.discard(family, &output);
+    output::discard(&inner.jobs, family, &output);
     assert!(inner.tables.key_filters.lock().is_empty());
 }

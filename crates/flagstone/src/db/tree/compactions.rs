@@ -1,6 +1,7 @@
 //! Which compaction runs next, how its output becomes part of the tree, and which files stand in
 //! its way.
 
+use crate::db::tree::damage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -43,7 +44,7 @@ impl Tree {
             return None;
         }
         state.note_time(self.context.env.clock.now_us());
-        self.take_back_outnumbered(state);
+        damage::take_back_outnumbered(self, state);
         let mut job = self.find_compaction(state, free);
         if job.is_none() && !self.has_workers() {
             // Nobody would come again in a while.
@@ -244,8 +245,8 @@ impl Tree {
         let aside = outcome
             .as_ref()
             .err()
-            .map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
-        self.note_apart(&mut state, job);
+            .map_or(Vec::new(), |error| damage::set_aside(self, &mut state, job, error));
+        damage::note_apart(self, &mut state, job);
         release_inputs(job, &aside);
         if let Some(known) = state.families.get_mut(&job.family.id) {
             let ended = job.plan.running();
@@ -280,7 +281,7 @@ impl Tree {
         plan: impl FnOnce(&State) -> Result<Option<(CompactionJob, T)>>,
     ) -> Result<Option<(CompactionJob, T)>> {
         let mut state = self.state.lock();
-        self.take_back_outnumbered(&mut state);
+        damage::take_back_outnumbered(self, &mut state);
         let planned = plan(&state)?;
         if let Some((job, _)) = &planned {
             self.begin_compaction(&mut state, job);
@@ -348,13 +349,13 @@ impl Tree {
                 }
                 return Err(canceled);
             }
-            self.take_back_outnumbered(state);
+            damage::take_back_outnumbered(self, state);
             // Under the lock that a failing worker takes before it wakes us: what blocks us may
             // never end.
             let plan = self.disk.check_changeable().and_then(|()| plan(state));
             let plan = match plan {
                 Ok(RangePlan::Blocked) => {
-                    self.blocked_by_damage(state, family).map(|()| RangePlan::Blocked)
+                    damage::blocked_by_damage(state, family).map(|()| RangePlan::Blocked)
                 }
                 plan => plan,
             };

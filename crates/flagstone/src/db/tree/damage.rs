@@ -17,186 +17,182 @@ use crate::db::tree::state::State;
 use crate::manifest::{TableFile, Version};
 use crate::options::{DamagedFile, KeyFault};
 
-impl Tree {
-    /// The damaged files that were met.
-    pub(in crate::db) fn damaged_files(&self) -> Vec<DamagedFile> {
-        self.state.lock().damage.files.values().cloned().collect()
-    }
+/// The damaged files that were met.
+pub(in crate::db) fn damaged_files(tree: &Tree) -> Vec<DamagedFile> {
+    tree.state.lock().damage.files.values().cloned().collect()
+}
 
-    /// Takes note of a damaged file.
-    #[cold]
-    pub(in crate::db) fn note_damage(&self, family: &Family, error: &Error) {
-        if may_be_damage(error) {
-            let version = family.current.load().version.clone();
-            self.note_in(&mut self.state.lock(), family, &version, error);
-            self.context.events.tell();
+/// Takes note of a damaged file.
+#[cold]
+pub(in crate::db) fn note_damage(tree: &Tree, family: &Family, error: &Error) {
+    if may_be_damage(error) {
+        let version = family.current.load().version.clone();
+        note_in(tree, &mut tree.state.lock(), family, &version, error);
+        tree.context.events.tell();
+    }
+}
+
+/// Takes note of the damaged files that cursors have met.
+pub(in crate::db) fn note_suspects(tree: &Tree) {
+    for (family, error) in tree.tables.suspects().take() {
+        note_damage(tree, &family, &error);
+    }
+}
+
+/// The damaged files in words, a line each.
+pub(in crate::db) fn damage_text(tree: &Tree) -> String {
+    note_suspects(tree);
+    damaged_files(tree).iter().map(|file| format!("{file}\n")).collect()
+}
+
+/// What is wrong with keys that flushes and compactions have met.
+pub(in crate::db) fn key_faults(tree: &Tree) -> Vec<KeyFault> {
+    tree.state.lock().damage.key_faults.all()
+}
+
+/// The same in words, and how many there is no room for.
+pub(in crate::db) fn key_faults_in_words(tree: &Tree) -> Vec<String> {
+    tree.state.lock().damage.key_faults.lines().collect()
+}
+
+/// If a compaction was in vain, its inputs, tables of level 0, are not merged with one another
+/// again before the oldest snapshot is another than when it began. Writers do not wait for
+/// that, but do again once there are no such tables.
+pub(in crate::db) fn note_apart(tree: &Tree, state: &mut State, job: &CompactionJob) {
+    let oldest = tree.oldest_snapshot();
+    let (id, family) = (job.family.id, &job.family.name);
+    if job.is_in_vain.load(Ordering::Relaxed) {
+        Sometimes::Level0KeptApart.reached();
+        state.damage.apart.insert(id);
+        tracing::warn!(
+            family,
+            "range deletions of level 0 do not fit into fewer tables, which stay as they are"
+        );
+    } else if state.damage.apart.contains(&id) {
+        let version = &job.family.current.load().version;
+        if !version.levels[0].iter().any(|file| file.is_kept_apart(oldest)) {
+            state.damage.apart.remove(&id);
         }
     }
+}
 
-    /// Takes note of the damaged files that cursors have met.
-    pub(in crate::db) fn note_suspects(&self) {
-        for (family, error) in self.tables.suspects().take() {
-            self.note_damage(&family, &error);
+/// A compaction has failed: sets those of its inputs aside that could not be read, with the
+/// lock held under which their marks would be taken off; which they are.
+pub(in crate::db) fn set_aside(
+    tree: &Tree,
+    state: &mut State,
+    job: &CompactionJob,
+    error: &Error,
+) -> Vec<FileNumber> {
+    if !may_be_damage(error) {
+        return Vec::new();
+    }
+    let inputs = || job.plan.files().map(|(_, file)| file);
+    let aside: Vec<FileNumber> = match file_of(error) {
+        Some(FileKind::Table(number)) => {
+            inputs().map(|file| file.number()).filter(|n| *n == number).collect()
+        }
+        Some(FileKind::Blob(number)) if job.version.blob_files.contains_key(&number) => {
+            inputs().filter(|file| refers_to(file, number)).map(|file| file.number()).collect()
+        }
+        _ => Vec::new(),
+    };
+    if !aside.is_empty() {
+        Sometimes::TableSetAside.reached();
+        note_in(tree, state, &job.family, &job.version, error);
+        state.damage.crippled.insert(job.family.id);
+        if job.is_outnumbered.load(Ordering::Relaxed) {
+            let until = (job.family.id, job.oldest_snapshot.load(Ordering::Relaxed));
+            state.damage.outnumbered.extend(aside.iter().map(|number| (*number, until)));
+        }
+        let inputs = inputs().filter(|file| aside.contains(&file.number()));
+        inputs.for_each(|file| file.set_aside.store(true, Ordering::Relaxed));
+        if let Some(known) = state.families.get_mut(&job.family.id) {
+            let kept = kept_by_damage(&known.family.current.load().version);
+            known.compacting.collecting.retain(|file| !kept.contains(file));
         }
     }
+    aside
+}
 
-    /// The damaged files in words, a line each.
-    pub(in crate::db) fn damage_text(&self) -> String {
-        self.note_suspects();
-        self.damaged_files().iter().map(|file| format!("{file}\n")).collect()
+/// Takes back tables that were set aside for the sake of snapshots which are gone.
+pub(in crate::db) fn take_back_outnumbered(tree: &Tree, state: &mut State) {
+    if state.damage.outnumbered.is_empty() {
+        return;
     }
-
-    /// What is wrong with keys that flushes and compactions have met.
-    pub(in crate::db) fn key_faults(&self) -> Vec<KeyFault> {
-        self.state.lock().damage.key_faults.all()
+    let oldest = tree.oldest_snapshot();
+    let mut ready = BTreeMap::new();
+    state.damage.outnumbered.retain(|number, (family, under)| {
+        let stays = oldest <= *under;
+        if !stays {
+            ready.insert(*number, *family);
+        }
+        stays
+    });
+    for (number, id) in &ready {
+        let Some(known) = state.families.get(id) else { continue };
+        let version = known.family.current.load().version.clone();
+        if let Some((_, file)) = version.files().find(|(_, file)| file.number() == *number) {
+            Sometimes::TableTakenBack.reached();
+            file.set_aside.store(false, Ordering::Relaxed);
+            file.being_compacted.store(false, Ordering::Release);
+        }
+        // What is wrong with it besides stays known.
+        if state.damage.files.get(number).is_some_and(DamagedFile::waits_for_snapshots) {
+            state.damage.files.remove(number);
+        }
+        if !version.files().any(|(_, file)| file.is_set_aside()) {
+            state.damage.crippled.remove(id);
+        }
+        state.note(*id);
     }
-
-    /// The same in words, and how many there is no room for.
-    pub(in crate::db) fn key_faults_in_words(&self) -> Vec<String> {
-        self.state.lock().damage.key_faults.lines().collect()
+    if !ready.is_empty() {
+        tree.update_stall(state);
     }
+}
 
-    /// If a compaction was in vain, its inputs, tables of level 0, are not merged with one another
-    /// again before the oldest snapshot is another than when it began. Writers do not wait for
-    /// that, but do again once there are no such tables.
-    pub(in crate::db) fn note_apart(&self, state: &mut State, job: &CompactionJob) {
-        let oldest = self.oldest_snapshot();
-        let (id, family) = (job.family.id, &job.family.name);
-        if job.is_in_vain.load(Ordering::Relaxed) {
-            Sometimes::Level0KeptApart.reached();
-            state.damage.apart.insert(id);
-            tracing::warn!(
-                family,
-                "range deletions of level 0 do not fit into fewer tables, which stay as they are"
-            );
-        } else if state.damage.apart.contains(&id) {
-            let version = &job.family.current.load().version;
-            if !version.levels[0].iter().any(|file| file.is_kept_apart(oldest)) {
-                state.damage.apart.remove(&id);
-            }
+/// Whether a compaction failed because an input is damaged, which is then set aside.
+pub(in crate::db) fn is_set_aside(tree: &Tree, error: &Error) -> bool {
+    let number = file_of(error).and_then(FileKind::number);
+    may_be_damage(error)
+        && number.is_some_and(|number| tree.state.lock().damage.files.contains_key(&number))
+}
+
+/// What a manual compaction of the family would wait for in vain.
+pub(in crate::db) fn blocked_by_damage(state: &State, family: &Family) -> Result<()> {
+    let goes_on =
+        |known: &FamilyState| !known.compacting.running.is_empty() || known.compacting.in_turn > 0;
+    let is_running = state.families.get(&family.id).is_some_and(goes_on);
+    let damaged = state.damage.files.values().find(|file| file.family == family.id && !is_running);
+    match damaged {
+        None => Ok(()),
+        Some(file) => {
+            Err(file.error.clone().context("a damaged file is in the way of the compaction"))
         }
     }
+}
 
-    /// A compaction has failed: sets those of its inputs aside that could not be read, with the
-    /// lock held under which their marks would be taken off; which they are.
-    pub(in crate::db) fn set_aside(
-        &self,
-        state: &mut State,
-        job: &CompactionJob,
-        error: &Error,
-    ) -> Vec<FileNumber> {
-        if !may_be_damage(error) {
-            return Vec::new();
-        }
-        let inputs = || job.plan.files().map(|(_, file)| file);
-        let aside: Vec<FileNumber> = match file_of(error) {
-            Some(FileKind::Table(number)) => {
-                inputs().map(|file| file.number()).filter(|n| *n == number).collect()
-            }
-            Some(FileKind::Blob(number)) if job.version.blob_files.contains_key(&number) => {
-                inputs().filter(|file| refers_to(file, number)).map(|file| file.number()).collect()
-            }
-            _ => Vec::new(),
-        };
-        if !aside.is_empty() {
-            Sometimes::TableSetAside.reached();
-            self.note_in(state, &job.family, &job.version, error);
-            state.damage.crippled.insert(job.family.id);
-            if job.is_outnumbered.load(Ordering::Relaxed) {
-                let until = (job.family.id, job.oldest_snapshot.load(Ordering::Relaxed));
-                state.damage.outnumbered.extend(aside.iter().map(|number| (*number, until)));
-            }
-            let inputs = inputs().filter(|file| aside.contains(&file.number()));
-            inputs.for_each(|file| file.set_aside.store(true, Ordering::Relaxed));
-            if let Some(known) = state.families.get_mut(&job.family.id) {
-                let kept = kept_by_damage(&known.family.current.load().version);
-                known.compacting.collecting.retain(|file| !kept.contains(file));
-            }
-        }
-        aside
+fn note_in(tree: &Tree, state: &mut State, family: &Family, version: &Version, error: &Error) {
+    let Some(number) = file_of(error).and_then(FileKind::number) else { return };
+    let Some(range) = range_of(family.comparator(), version, number) else { return };
+    if state.damage.files.contains_key(&number) {
+        return;
     }
-
-    /// Takes back tables that were set aside for the sake of snapshots which are gone.
-    pub(in crate::db) fn take_back_outnumbered(&self, state: &mut State) {
-        if state.damage.outnumbered.is_empty() {
-            return;
-        }
-        let oldest = self.oldest_snapshot();
-        let mut ready = BTreeMap::new();
-        state.damage.outnumbered.retain(|number, (family, under)| {
-            let stays = oldest <= *under;
-            if !stays {
-                ready.insert(*number, *family);
-            }
-            stays
-        });
-        for (number, id) in &ready {
-            let Some(known) = state.families.get(id) else { continue };
-            let version = known.family.current.load().version.clone();
-            if let Some((_, file)) = version.files().find(|(_, file)| file.number() == *number) {
-                Sometimes::TableTakenBack.reached();
-                file.set_aside.store(false, Ordering::Relaxed);
-                file.being_compacted.store(false, Ordering::Release);
-            }
-            // What is wrong with it besides stays known.
-            if state.damage.files.get(number).is_some_and(DamagedFile::waits_for_snapshots) {
-                state.damage.files.remove(number);
-            }
-            if !version.files().any(|(_, file)| file.is_set_aside()) {
-                state.damage.crippled.remove(id);
-            }
-            state.note(*id);
-        }
-        if !ready.is_empty() {
-            self.update_stall(state);
-        }
+    let file = DamagedFile {
+        family: family.id,
+        family_name: family.name.clone(),
+        number,
+        path: error.path().map(Path::to_path_buf).unwrap_or_default(),
+        key_range: range,
+        error: error.clone(),
+    };
+    if file.waits_for_snapshots() {
+        tracing::warn!(%error, "a table is set aside")
+    } else {
+        tracing::error!(%error, "a file is damaged")
     }
-
-    /// Whether a compaction failed because an input is damaged, which is then set aside.
-    pub(in crate::db) fn is_set_aside(&self, error: &Error) -> bool {
-        let number = file_of(error).and_then(FileKind::number);
-        may_be_damage(error)
-            && number.is_some_and(|number| self.state.lock().damage.files.contains_key(&number))
-    }
-
-    /// What a manual compaction of the family would wait for in vain.
-    pub(in crate::db) fn blocked_by_damage(&self, state: &State, family: &Family) -> Result<()> {
-        let goes_on = |known: &FamilyState| {
-            !known.compacting.running.is_empty() || known.compacting.in_turn > 0
-        };
-        let is_running = state.families.get(&family.id).is_some_and(goes_on);
-        let damaged =
-            state.damage.files.values().find(|file| file.family == family.id && !is_running);
-        match damaged {
-            None => Ok(()),
-            Some(file) => {
-                Err(file.error.clone().context("a damaged file is in the way of the compaction"))
-            }
-        }
-    }
-
-    fn note_in(&self, state: &mut State, family: &Family, version: &Version, error: &Error) {
-        let Some(number) = file_of(error).and_then(FileKind::number) else { return };
-        let Some(range) = range_of(family.comparator(), version, number) else { return };
-        if state.damage.files.contains_key(&number) {
-            return;
-        }
-        let file = DamagedFile {
-            family: family.id,
-            family_name: family.name.clone(),
-            number,
-            path: error.path().map(Path::to_path_buf).unwrap_or_default(),
-            key_range: range,
-            error: error.clone(),
-        };
-        if file.waits_for_snapshots() {
-            tracing::warn!(%error, "a table is set aside")
-        } else {
-            tracing::error!(%error, "a file is damaged")
-        }
-        self.context.events.note(|| Event::Damaged(file.clone()));
-        state.damage.files.insert(number, file);
-    }
+    tree.context.events.note(|| Event::Damaged(file.clone()));
+    state.damage.files.insert(number, file);
 }
 
 fn file_of(error: &Error) -> Option<FileKind> {

@@ -13,81 +13,78 @@ use std::sync::Arc;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{DataPaths, Error, FileNumber, Result, SubCode};
 use crate::db::tree::{Tree, directory_owner};
-use crate::env::{FileSystem, Names, check_direct_writes};
+use crate::env::{self, FileSystem, Names};
 use crate::manifest::VersionSet;
 
-impl Tree {
-    /// The files in the database's directory and in those of its families that have the engine's
-    /// names.
-    pub(in crate::db) fn data_files(&self) -> Result<Vec<(PathBuf, FileKind)>> {
-        let families = self.families.read().values().cloned().collect::<Vec<_>>();
-        let mut directories = BTreeSet::from([Arc::from(self.context.path.as_path())]);
-        directories.extend(families.iter().flat_map(|family| family.paths.directories()).cloned());
-        let mut files = Vec::new();
-        for directory in directories {
-            let names = match self.context.env.fs.list(&directory) {
-                // A read-only open makes none; what should be in it is missed by its name.
-                Err(error) if error.is_not_found() && self.context.read_only => continue,
-                listed => listed?,
-            };
-            let known = names
-                .iter()
-                .filter_map(|name| Some((directory.join(name), FileKind::parse(name)?)));
-            files.extend(known);
-        }
-        Ok(files)
+/// The files in the database's directory and in those of its families that have the engine's
+/// names.
+pub(in crate::db) fn data_files(tree: &Tree) -> Result<Vec<(PathBuf, FileKind)>> {
+    let families = tree.families.read().values().cloned().collect::<Vec<_>>();
+    let mut directories = BTreeSet::from([Arc::from(tree.context.path.as_path())]);
+    directories.extend(families.iter().flat_map(|family| family.paths.directories()).cloned());
+    let mut files = Vec::new();
+    for directory in directories {
+        let names = match tree.context.env.fs.list(&directory) {
+            // A read-only open makes none; what should be in it is missed by its name.
+            Err(error) if error.is_not_found() && tree.context.read_only => continue,
+            listed => listed?,
+        };
+        let known =
+            names.iter().filter_map(|name| Some((directory.join(name), FileKind::parse(name)?)));
+        files.extend(known);
     }
+    Ok(files)
+}
 
-    /// Makes the directories of a new family that are not there.
-    pub(in crate::db) fn make_data_directories(&self, paths: &DataPaths) -> Result<()> {
-        for directory in
-            paths.directories().iter().filter(|directory| ***directory != *self.context.path)
-        {
-            check_directory(&*self.context.env.fs, &self.context.path, directory)?;
-            make_directory(&self.context.names, directory)?;
-            // A number of its own: others may create families at the same time.
-            self.take_directory(directory, || self.file_numbers.allocate())?;
-        }
-        Ok(())
+/// Makes the directories of a new family that are not there.
+pub(in crate::db) fn make_data_directories(tree: &Tree, paths: &DataPaths) -> Result<()> {
+    for directory in
+        paths.directories().iter().filter(|directory| ***directory != *tree.context.path)
+    {
+        check_directory(&*tree.context.env.fs, &tree.context.path, directory)?;
+        make_directory(&tree.context.names, directory)?;
+        // A number of its own: others may create families at the same time.
+        take_directory(tree, directory, || tree.file_numbers.allocate())?;
     }
+    Ok(())
+}
 
-    /// Refuses directories in which files cannot be written around the system's cache.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if there are some; `IoError`.
-    pub(in crate::db) fn check_direct_writes<'a>(
-        &self,
-        directories: impl IntoIterator<Item = &'a Arc<Path>>,
-    ) -> Result<()> {
-        let mut probes = directories
-            .into_iter()
-            .map(|directory| file_name::temporary(directory, self.file_numbers.allocate()));
-        probes.try_for_each(|probe| check_direct_writes(&*self.context.env.fs, &probe))
+/// Refuses directories in which files cannot be written around the system's cache.
+///
+/// # Errors
+/// `InvalidArgument` if there are some; `IoError`.
+pub(in crate::db) fn check_direct_writes<'a>(
+    tree: &Tree,
+    directories: impl IntoIterator<Item = &'a Arc<Path>>,
+) -> Result<()> {
+    let mut probes = directories
+        .into_iter()
+        .map(|directory| file_name::temporary(directory, tree.file_numbers.allocate()));
+    probes.try_for_each(|probe| env::check_direct_writes(&*tree.context.env.fs, &probe))
+}
+
+/// Says in a directory, unless it is the database's own, that it belongs to it. Where the
+/// directory takes no file at the moment, it does without: what lies there can be read all the
+/// same.
+pub(in crate::db) fn take_directory(
+    tree: &Tree,
+    directory: &Path,
+    number: impl FnOnce() -> FileNumber,
+) -> Result<()> {
+    if is_own(&*tree.context.env.fs, &tree.context.path, directory)? {
+        return Ok(());
     }
-
-    /// Says in a directory, unless it is the database's own, that it belongs to it. Where the
-    /// directory takes no file at the moment, it does without: what lies there can be read all the
-    /// same.
-    pub(in crate::db) fn take_directory(
-        &self,
-        directory: &Path,
-        number: impl FnOnce() -> FileNumber,
-    ) -> Result<()> {
-        if is_own(&*self.context.env.fs, &self.context.path, directory)? {
-            return Ok(());
+    match directory_owner::take_directory(
+        &tree.context.names,
+        &tree.context.path,
+        directory,
+        number,
+    ) {
+        Err(error) if takes_no_file(&error) => {
+            tracing::warn!(%error, "cannot say whose a directory is: a copy might be opened with it");
+            Ok(())
         }
-        match directory_owner::take_directory(
-            &self.context.names,
-            &self.context.path,
-            directory,
-            number,
-        ) {
-            Err(error) if takes_no_file(&error) => {
-                tracing::warn!(%error, "cannot say whose a directory is: a copy might be opened with it");
-                Ok(())
-            }
-            outcome => outcome,
-        }
+        outcome => outcome,
     }
 }
 

@@ -216,7 +216,7 @@ impl Tree {
         loop {
             self.context.poison.check()?;
             self.context.check_open()?;
-            self.take_back_outnumbered(&mut state);
+            damage::take_back_outnumbered(self, &mut state);
             if !state.flushes_go_on() && state.running.compactions == 0 {
                 let wanted = self.compactions_wanted(&state);
                 if wanted.is_empty() && !self.punch_wanted(&state) {

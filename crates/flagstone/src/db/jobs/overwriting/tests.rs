@@ -1,5 +1,6 @@
 use crate::compaction::pick::Overwriting;
 use crate::db::handle::Db;
+use crate::db::jobs::overwriting;
 use crate::env::Env;
 use crate::options::Options;
 
@@ -33,7 +34,7 @@ fn what_a_flush_finds_is_told_at_once() {
     put();
     let (inner, family) = (db.inner(), &db.default_column_family().0);
     let memtable = family.current.load().mem.clone();
-    inner.jobs.sample_overwrites(family, &[memtable]);
+    overwriting::sample_overwrites(&inner.jobs, family, &[memtable]);
     let mut state = inner.tree.lock();
     inner.tree.update_stall(&mut state);
     assert!(state.agenda.pressures.is_felt(family.id));

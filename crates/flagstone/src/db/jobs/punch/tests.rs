@@ -1,3 +1,4 @@
+use crate::db::jobs::punch;
 use std::path::Path;
 
 use super::*;
@@ -34,9 +35,9 @@ fn blob_of(survey: &Survey) -> &BlobFile {
 fn what_is_not_there_is_not_mapped() {
     let (db, survey) = with_survey();
     let (inner, blob) = (db.inner(), blob_of(&survey));
-    assert!(!inner.jobs.survey(&survey).unwrap().is_fulfilled());
+    assert!(!punch::survey(&inner.jobs, &survey).unwrap().is_fulfilled());
     inner.context.env.fs.reopen_writable(&blob.path()).unwrap().truncate(500).unwrap();
-    assert!(inner.jobs.survey(&survey).unwrap().is_fulfilled());
+    assert!(punch::survey(&inner.jobs, &survey).unwrap().is_fulfilled());
     assert!(blob.holes.are_refused());
 }
 
@@ -48,9 +49,9 @@ fn no_tables_are_read_for_a_file_that_a_checkpoint_shares() {
     let (inner, path) = (db.inner(), blob_of(&survey).path());
     let (_, table) = survey.current.version.files().next().unwrap();
     inner.context.env.fs.reopen_writable(&table.path()).unwrap().truncate(0).unwrap();
-    assert!(inner.jobs.survey(&survey).is_err(), "it is read, and gone");
+    assert!(punch::survey(&inner.jobs, &survey).is_err(), "it is read, and gone");
     inner.context.env.fs.link(&path, Path::new("/db/copy")).unwrap();
-    assert!(inner.jobs.survey(&survey).unwrap().is_fulfilled());
+    assert!(punch::survey(&inner.jobs, &survey).unwrap().is_fulfilled());
 }
 
 /// What tables are read ahead by counted for as long as the holes were waited for.
@@ -58,7 +59,7 @@ fn no_tables_are_read_for_a_file_that_a_checkpoint_shares() {
 fn what_is_known_of_dead_blocks_is_all_that_a_promise_holds() {
     let (db, survey) = with_survey();
     let before = db.inner().tables.account().held(MemoryKind::Jobs);
-    let promise = db.inner().jobs.survey(&survey).unwrap();
+    let promise = punch::survey(&db.inner().jobs, &survey).unwrap();
     let held = db.inner().tables.account().held(MemoryKind::Jobs) - before;
     assert!((1..1000).contains(&held), "{held} bytes for one block");
     drop(promise);

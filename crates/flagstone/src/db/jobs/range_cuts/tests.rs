@@ -1,3 +1,4 @@
+use crate::db::tree::damage;
 use std::sync::Arc;
 
 use super::*;
@@ -412,10 +413,10 @@ fn a_compaction_whose_table_is_taken_back_at_once_is_given_up_all_the_same() {
     let job = world.begin_compaction();
     let error = inner.jobs.run_compaction(&job).unwrap_err();
     assert_eq!(error.code(), Code::NotSupported);
-    assert!(inner.tree.is_set_aside(&error) && inner.jobs.is_given_up(&job, &error));
+    assert!(damage::is_set_aside(&inner.tree, &error) && inner.jobs.is_given_up(&job, &error));
     world.snapshots.clear();
-    inner.tree.take_back_outnumbered(&mut inner.tree.lock());
-    assert!(!inner.tree.is_set_aside(&error) && inner.jobs.is_given_up(&job, &error));
+    damage::take_back_outnumbered(&inner.tree, &mut inner.tree.lock());
+    assert!(!damage::is_set_aside(&inner.tree, &error) && inner.jobs.is_given_up(&job, &error));
     world.close();
 }
 
@@ -462,16 +463,18 @@ fn what_else_is_wrong_with_a_table_that_is_taken_back_stays_known() {
     let family = world.db.default_column_family().clone();
     for (_, file) in family.0.current.load().version.files() {
         let path = inner.tables.open(&family.0, file).unwrap().path().to_path_buf();
-        inner
-            .tree
-            .note_damage(&family.0, &Error::not_supported("a compression of elsewhere").at(path));
+        damage::note_damage(
+            &inner.tree,
+            &family.0,
+            &Error::not_supported("a compression of elsewhere").at(path),
+        );
     }
     let known = world.db.damaged_files().len();
     let job = world.begin_compaction();
     let error = inner.jobs.run_compaction(&job).unwrap_err();
     assert_eq!(error.code(), Code::NotSupported);
     world.snapshots.clear();
-    inner.tree.take_back_outnumbered(&mut inner.tree.lock());
+    damage::take_back_outnumbered(&inner.tree, &mut inner.tree.lock());
     assert_eq!(world.db.damaged_files().len(), known);
     world.close();
 }

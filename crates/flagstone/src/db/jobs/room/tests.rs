@@ -29,7 +29,7 @@ fn options(changes: &str) -> Options {
 
 /// The threads of the database take no compaction: only this does.
 fn take(inner: &DbInner) -> Option<CompactionJob> {
-    let free = inner.jobs.free_space();
+    let free = free_space(&inner.jobs);
     let mut state = inner.tree.lock();
     state.paused.compactions = 0;
     let job = inner.tree.take_compaction_in(&mut state, &free);
@@ -269,7 +269,7 @@ fn there_is_room_where_tables_and_where_blob_files_go() {
         let mut job = take(db.inner()).unwrap();
         let chosen = std::mem::replace(&mut job.plan.path_id, path_id);
         db.inner().context.poison.record_starved(Some(&full_disk()));
-        let found = db.inner().tree.has_room_beside(&job, 0, &db.inner().jobs.free_space());
+        let found = db.inner().tree.has_room_beside(&job, 0, &free_space(&db.inner().jobs));
         job.plan.path_id = chosen;
         db.inner().jobs.run_compaction(&job).unwrap();
         assert_eq!(found, has_room, "{full}, {path_id}, {changes}");
