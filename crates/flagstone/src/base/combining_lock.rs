@@ -32,7 +32,9 @@ use std::sync::OnceLock;
 use std::thread;
 
 use super::prefetch::prefetch;
-use super::sync::{AtomicBool, AtomicPtr, Mutex, MutexGuard, Ordering, spin_loop};
+use super::sync::{
+    AtomicBool, AtomicPtr, Mutex, MutexGuard, Ordering, Rank, check_order, ranked, spin_loop,
+};
 use super::{Mutant, Sometimes};
 
 /// A call takes no list any more once it has done so much of others' work; what is on a list that
@@ -64,7 +66,6 @@ const LOOKS_PER_TRY: usize = if cfg!(any(feature = "shuttle", miri)) { 1 } else 
 /// A lock whose holder does others' work. The list is in a line of memory of its own, since it
 /// changes with each who asks; what is guarded had better be aligned so that the lock, which others
 /// look at, has one of its own, too.
-#[derive(Default)]
 pub(crate) struct CombiningLock<T> {
     asked: Line<AtomicPtr<Asked<T>>>,
     inner: Mutex<T>,
@@ -131,6 +132,12 @@ impl<T, F: FnOnce(&mut T) -> R, R> Piece<T, F, R> {
 }
 
 impl<T> CombiningLock<T> {
+    /// An unlocked lock. Work that another thread does counts as that thread's, whose locks it
+    /// must be allowed under; a thread asks for work only where it could take the lock.
+    pub(crate) fn new(rank: Rank, value: T) -> Self {
+        Self { asked: Line::default(), inner: ranked(rank, value) }
+    }
+
     /// Waits for the lock, for what nobody else can do. What others ask for meanwhile is done by
     /// the next.
     #[inline]
@@ -148,6 +155,7 @@ impl<T> CombiningLock<T> {
     where
         T: Send,
     {
+        check_order(&self.inner);
         let Some(mut held) = self.inner.try_lock() else { return self.ask(work) };
         let outcome = work(&mut held);
         self.work_for_others(&mut held);

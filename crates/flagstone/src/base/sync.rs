@@ -6,15 +6,60 @@
 //! explores many such schedules. Everything that threads agree by is taken from here; what only
 //! counts (statistics) and what lies in `env` is not.
 //!
+//! Builds for tests (with debug assertions, or the feature `mutants`) check the order in which each
+//! thread takes its locks ([`ranked`]). In other builds a [`Rank`] leaves nothing behind.
+//!
 //! The scheduler is sequentially consistent: what needs a weaker order of memory to go wrong is for
 //! Miri to find.
 
 pub use std::sync::atomic::Ordering;
 
 #[cfg(not(feature = "shuttle"))]
-pub use ordinary::*;
+use ordinary as plain;
 #[cfg(feature = "shuttle")]
-pub use scheduled::*;
+use scheduled as plain;
+
+pub use plain::{
+    ArcSwap, ArcSwapOption, AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64,
+    AtomicUsize, Guard, Rounds, fence, spin_loop, yield_now,
+};
+
+#[cfg(any(debug_assertions, feature = "mutants"))]
+mod ranked;
+#[cfg(not(any(debug_assertions, feature = "mutants")))]
+mod unranked;
+
+#[cfg(any(debug_assertions, feature = "mutants"))]
+pub use ranked::{Condvar, Mutex, MutexGuard, RwLock, check_order, ranked};
+#[cfg(not(any(debug_assertions, feature = "mutants")))]
+pub use unranked::{Condvar, Mutex, MutexGuard, RwLock, check_order, ranked};
+
+/// The place of a lock in the order in which threads take locks: a thread takes a lock only if its
+/// rank is above the ranks of all locks that it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Rank {
+    /// An event is told to the listeners, which may call the database.
+    Telling,
+    /// The database is being closed.
+    Closing,
+    /// A checkpoint looks for its directory and makes it.
+    Checkpoint,
+    /// The OPTIONS file is written.
+    OptionsFile,
+    /// Obsolete files are removed.
+    Removal,
+    /// Entries of a WAL are replayed into a family's memtable.
+    Replay,
+    /// A thread leads a sync of the WAL.
+    SyncLead,
+    /// A write, or a switch of memtables.
+    Commit,
+    /// The tree: versions, families, jobs.
+    State,
+    /// Any other lock. It guards one thing, and no part of the engine is called under it.
+    #[default]
+    Other,
+}
 
 #[cfg(not(feature = "shuttle"))]
 mod ordinary {
@@ -26,6 +71,8 @@ mod ordinary {
 
     pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};
     pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+    #[cfg(any(debug_assertions, feature = "mutants"))]
+    pub use parking_lot::{RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
 
     /// A number that threads wait to see changed. One call wakes them all, and none of them needs a
     /// lock to go on.
@@ -173,6 +220,11 @@ mod scheduled {
             self.held.as_mut().expect("held")
         }
     }
+
+    #[cfg(any(debug_assertions, feature = "mutants"))]
+    pub use NeverTimedOut as WaitTimeoutResult;
+    #[cfg(any(debug_assertions, feature = "mutants"))]
+    pub use shuttle::sync::{RwLockReadGuard, RwLockWriteGuard};
 
     /// How [`Condvar::wait_for`] ended.
     pub struct NeverTimedOut;

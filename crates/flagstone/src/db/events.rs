@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::base::Error;
-use crate::base::sync::Mutex;
+use crate::base::sync::{Mutex, Rank, ranked};
 use crate::manifest::ObsoleteFile;
 use crate::options::{
     DamagedFile, EventListener, FileInfo, JobInfo, KeyFault, Listeners, StallCondition,
@@ -76,7 +76,7 @@ struct Noted {
 
 impl Events {
     pub(super) fn new(listeners: Listeners) -> Self {
-        Self { listeners, noted: Mutex::default(), telling: Mutex::default() }
+        Self { listeners, noted: Mutex::default(), telling: ranked(Rank::Telling, ()) }
     }
 
     /// Takes note of an event; takes no other lock. Nobody listening, it is not even made.

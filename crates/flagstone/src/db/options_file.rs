@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::sync::{Mutex, Ordering};
+use crate::base::sync::{Mutex, Ordering, Rank, ranked};
 use crate::base::{Code, Result, SubCode, file_name};
 use crate::db::context::Context;
 use crate::db::family::Family;
@@ -57,7 +57,7 @@ pub(in crate::db) struct OptionsFile {
 
 impl OptionsFile {
     pub(in crate::db) fn new(context: Arc<Context>, tree: Arc<Tree>) -> Self {
-        Self { context, tree, due: Mutex::default() }
+        Self { context, tree, due: ranked(Rank::OptionsFile, DueOptions::default()) }
     }
 
     /// At close: writes the file that is due. Who comes later is refused, and leaves none that is

@@ -39,7 +39,7 @@ fn add(lock: &CombiningLock<Vec<u64>>, threads: u64, each: u64) {
 #[test]
 fn everybody_s_work_is_done_once_and_in_its_own_order() {
     let (threads, each) = if cfg!(miri) { (3, 12) } else { (8, 20_000) };
-    let lock = CombiningLock::default();
+    let lock = CombiningLock::new(Rank::Other, Vec::new());
     add(&lock, threads, each);
     let all = lock.lock();
     for own in 0..threads {
@@ -51,7 +51,7 @@ fn everybody_s_work_is_done_once_and_in_its_own_order() {
 
 #[test]
 fn a_panic_is_that_of_who_asked() {
-    let lock = CombiningLock::<u64>::default();
+    let lock = CombiningLock::new(Rank::Other, 0u64);
     let (threads, each) = if cfg!(miri) { (3, 6) } else { (4, 500) };
     thread::scope(|scope| {
         for own in 0..threads {
@@ -82,7 +82,7 @@ fn a_panic_is_that_of_who_asked() {
 /// Work may use what its thread alone has, and leave something there.
 #[test]
 fn work_changes_what_is_lent_to_it() {
-    let lock = CombiningLock::<Vec<String>>::default();
+    let lock = CombiningLock::new(Rank::Other, Vec::<String>::new());
     let (threads, each) = if cfg!(miri) { (3, 8) } else { (4, 2_000) };
     thread::scope(|scope| {
         for own in 0..threads {
@@ -112,7 +112,7 @@ fn work_changes_what_is_lent_to_it() {
 /// is.
 #[test]
 fn who_waits_is_not_forgotten() {
-    let lock = CombiningLock::<u64>::default();
+    let lock = CombiningLock::new(Rank::Other, 0u64);
     thread::scope(|scope| {
         let held = lock.lock();
         let lock = &lock;

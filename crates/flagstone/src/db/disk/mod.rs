@@ -8,7 +8,7 @@ pub(super) mod reserve;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Rank, ranked};
 use crate::base::{DataPaths, FileNumber, Result, SubCode};
 use crate::db::context::Context;
 use crate::db::family::Family;
@@ -45,7 +45,7 @@ impl Disk {
         Self {
             context,
             limits,
-            lock: Mutex::default(),
+            lock: ranked(Rank::Removal, None),
             obsolete,
             removal_awaited: AtomicBool::new(false),
             reserve,

@@ -11,11 +11,10 @@ pub(super) mod replayed;
 mod wal_directory;
 
 use crate::base::Result;
-use crate::base::sync::{AtomicBool, Mutex};
+use crate::base::sync::{AtomicBool, Mutex, Rank, ranked};
 use crate::env::{GroupMember, Listed};
 
 /// What opening and closing a database need.
-#[derive(Default)]
 pub(super) struct Lifecycle {
     /// How closing went; held meanwhile, before all other locks.
     pub(super) closed: Mutex<Option<Result<()>>>,
@@ -27,4 +26,16 @@ pub(super) struct Lifecycle {
     pub(super) records_cache: AtomicBool,
     /// Held while a checkpoint looks for its directory and makes it.
     pub(super) checkpoint_begins: Mutex<()>,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Self {
+        Self {
+            closed: ranked(Rank::Closing, None),
+            listed: Mutex::default(),
+            memory_share: Mutex::default(),
+            records_cache: AtomicBool::new(false),
+            checkpoint_begins: ranked(Rank::Checkpoint, ()),
+        }
+    }
 }

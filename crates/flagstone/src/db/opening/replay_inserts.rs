@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering};
+use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering, Rank, ranked};
 use crate::base::{
     Code, ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, Sometimes, ValueType,
 };
@@ -65,6 +65,7 @@ pub(in crate::db) struct Target {
     /// Its tables have what lies in older logs.
     log_number: FileNumber,
     merges: bool,
+    /// Held while entries are inserted into the family's memtable, and while it is written.
     inserting: Mutex<()>,
 }
 
@@ -75,7 +76,7 @@ impl Targets {
         for (family, log_number) in inner.tree.families_to_replay() {
             by_id.insert(family.id, all.len());
             let merges = family.options.load().merge_operator.is_some();
-            all.push(Target { family, log_number, merges, inserting: Mutex::new(()) });
+            all.push(Target { family, log_number, merges, inserting: ranked(Rank::Replay, ()) });
         }
         Self { by_id, all }
     }

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::base::sync::{Condvar, Mutex, MutexGuard, RwLock};
+use crate::base::sync::{Condvar, Mutex, MutexGuard, Rank, RwLock, ranked};
 use crate::base::{
     ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, SnapshotList,
     SubCode,
@@ -101,7 +101,7 @@ impl Tree {
             wal_space: below.wal_space,
             control: below.control,
             file_numbers: versions.file_numbers().clone(),
-            state: Mutex::new(State::new(versions, families)),
+            state: ranked(Rank::State, State::new(versions, families)),
             families: RwLock::new(handles),
             progress: Condvar::new(),
             steps: OnceLock::new(),

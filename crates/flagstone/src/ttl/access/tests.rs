@@ -62,7 +62,11 @@ fn an_operand_finds_what_lived_when_it_was_stamped_however_long_its_write_waits(
         merging.spawn_scoped(scope, || db.merge_cf(family, "key", "more").unwrap()).unwrap();
         looked.recv().unwrap();
         hands.sleep(Duration::from_secs(1));
-        db.base().compact_files(family, &tables, 6, &CompactFilesOptions::default()).unwrap();
+        let compact = || {
+            db.base().compact_files(family, &tables, 6, &CompactFilesOptions::default()).unwrap()
+        };
+        // In a thread of its own: this one holds the writers up.
+        scope.spawn(compact).join().unwrap();
         drop(held);
     });
     assert_eq!(db.get("key").unwrap().unwrap(), "base,more");

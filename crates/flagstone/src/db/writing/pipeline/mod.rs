@@ -13,7 +13,7 @@ pub(in crate::db::writing) mod write;
 
 use std::sync::Arc;
 
-use crate::base::sync::Ordering;
+use crate::base::sync::{Ordering, Rank};
 use crate::base::{
     ColumnFamilyId, CombiningLock, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
     SnapshotList,
@@ -89,7 +89,7 @@ impl Pipeline {
             snapshots: below.snapshots,
             arenas,
             syncs,
-            commit: CombiningLock::default(),
+            commit: CombiningLock::new(Rank::Commit, Commit::default()),
             wal_sync: WalSync::default(),
             wal_space: below.wal_space,
         }

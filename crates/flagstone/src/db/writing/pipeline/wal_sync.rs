@@ -19,14 +19,15 @@
 
 use std::sync::Arc;
 
-use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Rounds, yield_now};
+use crate::base::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Rank, Rounds, ranked, yield_now,
+};
 use crate::base::{Result, SequenceNumber, Sometimes};
 use crate::db::writing::commit::Commit;
 use crate::db::writing::pipeline::Pipeline;
 use crate::env::{Clock, WritableFile};
 
 /// Who is syncing, and what is synced.
-#[derive(Default)]
 pub(in crate::db) struct WalSync {
     synced: AtomicU64,
     elected: AtomicBool,
@@ -34,6 +35,18 @@ pub(in crate::db) struct WalSync {
     /// Writers that came since the last sync began.
     arrived: AtomicUsize,
     sync_wait: Mutex<SyncWait>,
+}
+
+impl Default for WalSync {
+    fn default() -> Self {
+        Self {
+            synced: AtomicU64::new(0),
+            elected: AtomicBool::new(false),
+            rounds: Rounds::default(),
+            arrived: AtomicUsize::new(0),
+            sync_wait: ranked(Rank::SyncLead, SyncWait::default()),
+        }
+    }
 }
 
 impl WalSync {
