@@ -134,3 +134,20 @@ fn a_bool_is_asked_by_if() {
     assert_eq!(rules("crates/cli/src/x.rs", "        false => 1,\n"), [rule]);
     assert!(rules("crates/cli/src/x.rs", "        (true, 1) => 1,\n").is_empty());
 }
+
+#[test]
+fn rooms_of_db_use_only_what_stands_below_them() {
+    let tree = "crates/flagstone/src/db/tree/edits.rs";
+    let upward = rules(tree, "use crate::db::jobs::Jobs;\n");
+    assert_eq!(upward, ["tree stands below jobs and must not use it"]);
+    let inline = rules(tree, "fn f(jobs: &crate::db::jobs::Jobs) {}\n");
+    assert_eq!(inline, ["tree stands below jobs and must not use it"]);
+    assert!(rules(tree, "use crate::db::disk::Disk;\n").is_empty());
+    let engine = rules("crates/flagstone/src/db/jobs/compact.rs", "use crate::db::DbInner;\n");
+    assert_eq!(engine, ["jobs stands below DbInner and must not use it"]);
+    assert!(rules("crates/flagstone/src/db/checkpoint.rs", "use crate::db::DbInner;\n").is_empty());
+    assert_eq!(rules(tree, "use crate::db::Ticker;\n").len(), 1);
+    assert_eq!(rules(tree, "use super::super::jobs::Jobs;\n").len(), 1);
+    assert_eq!(rules("crates/flagstone/src/db/attic.rs", "use std::fmt;\n").len(), 1);
+    assert!(rules("crates/flagstone/src/db/tree/tests.rs", "use crate::db::Db;\n").is_empty());
+}

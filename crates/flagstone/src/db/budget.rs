@@ -28,7 +28,6 @@ use std::sync::{Arc, Weak};
 
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::cache::{MemoryAccount, MemoryKind};
-use crate::db::DbInner;
 use crate::memtable::ArenaPool;
 use crate::options::{DbSettings, MemoryBudget};
 
@@ -162,24 +161,6 @@ impl Budget {
     /// How much may be freed until the allocator is to give it back.
     pub(super) fn release_step(&self) -> usize {
         (self.total / 16) as usize
-    }
-}
-
-/// With `memory_budget=auto`: has a part of what the process may have, until it is closed.
-pub(super) fn join_memory_share(db: &Arc<DbInner>) {
-    let inner = Arc::downgrade(db);
-    let share = db.context.settings.load().memory_budget.join(move || {
-        if let Some(inner) = inner.upgrade() {
-            inner.update_limits();
-            inner.tables.account().tell_again();
-        }
-    });
-    let has_part = share.is_some();
-    *db.lifecycle.memory_share.lock() = share;
-    if has_part {
-        // Its limits and caches were made without counting itself.
-        db.update_limits();
-        db.tables.account().tell_again();
     }
 }
 

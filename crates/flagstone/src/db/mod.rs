@@ -26,6 +26,7 @@ mod family;
 #[cfg(test)]
 mod filter_bits_tests;
 mod handle;
+mod inner;
 mod jobs;
 mod limits;
 mod live_files;
@@ -117,7 +118,7 @@ pub(crate) struct DbInner {
     background: Arc<background::Background>,
     options_file: Arc<options_file::OptionsFile>,
     jobs: Arc<jobs::Jobs>,
-    lifecycle: opening::Lifecycle,
+    lifecycle: inner::Lifecycle,
     disk: Arc<disk::Disk>,
     /// Declared last: what all others had is free by then.
     released: ReleasedAtEnd,

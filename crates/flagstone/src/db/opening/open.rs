@@ -7,7 +7,7 @@
 //!    obsolete.
 //! 5. Start the workers.
 
-use crate::db::budget;
+use crate::db::inner;
 use crate::db::open_files;
 use crate::db::tree::directories;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -238,7 +238,7 @@ impl Opening<'_> {
         }
         manifest::find_holes(&versions)?;
         let inner = Arc::new(self.assemble(versions));
-        budget::join_memory_share(&inner);
+        inner::join_memory_share(&inner);
         open_files::list_as_open(&inner);
         if !self.read_only {
             inner.disk.set_hole_size(self.block_size(&inner)?);

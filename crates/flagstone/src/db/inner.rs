@@ -1,13 +1,16 @@
-//! Putting the engine together, keeping its OPTIONS file, and closing it.
+//! Putting the engine together from its parts, and closing it.
 
+use crate::base::sync::AtomicBool;
 use crate::db::open_files;
 use crate::db::trace;
+use crate::env::GroupMember;
+use crate::env::Listed;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::allocator::ReleasedAtEnd;
-use crate::base::sync::Mutex;
+use crate::base::sync::{Mutex, Rank, ranked};
 use crate::base::{ColumnFamilyId, Result, SnapshotList, Sometimes};
 use crate::db::DbInner;
 use crate::db::background::Background;
@@ -16,7 +19,7 @@ use crate::db::disk::Disk;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::limits::Limits;
-use crate::db::opening::Lifecycle;
+
 use crate::db::options_file::OptionsFile;
 use crate::db::reading::Reader;
 use crate::db::tables::Tables;
@@ -27,6 +30,32 @@ use crate::db::writing::pipeline::Pipeline;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::options::Options;
+
+/// What opening and closing a database need.
+pub(super) struct Lifecycle {
+    /// How closing went; held meanwhile, before all other locks.
+    pub(super) closed: Mutex<Option<Result<()>>>,
+    /// Its place in the list of the open databases of the process, while it is open.
+    pub(super) listed: Mutex<Option<Listed>>,
+    /// Its part of the memory of all databases of the process, while it is open.
+    pub(super) memory_share: Mutex<Option<GroupMember>>,
+    /// A recording of the block cache was begun here, and perhaps not ended.
+    pub(super) records_cache: AtomicBool,
+    /// Held while a checkpoint looks for its directory and makes it.
+    pub(super) checkpoint_begins: Mutex<()>,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Self {
+        Self {
+            closed: ranked(Rank::Closing, None),
+            listed: Mutex::default(),
+            memory_share: Mutex::default(),
+            records_cache: AtomicBool::new(false),
+            checkpoint_begins: ranked(Rank::Checkpoint, ()),
+        }
+    }
+}
 
 impl DbInner {
     /// An engine over these versions, with nothing replayed and nothing running.
@@ -147,6 +176,24 @@ impl DbInner {
         };
         let direct = families.iter().any(has_blobs);
         if unlogged || direct { self.jobs.flush_families(&families, true) } else { Ok(()) }
+    }
+}
+
+/// With `memory_budget=auto`: has a part of what the process may have, until it is closed.
+pub(in crate::db) fn join_memory_share(db: &Arc<DbInner>) {
+    let inner = Arc::downgrade(db);
+    let share = db.context.settings.load().memory_budget.join(move || {
+        if let Some(inner) = inner.upgrade() {
+            inner.update_limits();
+            inner.tables.account().tell_again();
+        }
+    });
+    let has_part = share.is_some();
+    *db.lifecycle.memory_share.lock() = share;
+    if has_part {
+        // Its limits and caches were made without counting itself.
+        db.update_limits();
+        db.tables.account().tell_again();
     }
 }
 
