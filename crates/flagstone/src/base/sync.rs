@@ -50,6 +50,8 @@ pub enum Rank {
     Removal,
     /// Entries of a WAL are replayed into a family's memtable.
     Replay,
+    /// A replay writes a full memtable to a table.
+    ReplayedTables,
     /// A thread leads a sync of the WAL.
     SyncLead,
     /// A write, or a switch of memtables.

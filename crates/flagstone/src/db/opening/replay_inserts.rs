@@ -205,7 +205,7 @@ impl Inserts {
         let shared = Arc::new(Shared {
             inner: inner.clone(),
             targets,
-            tables: Mutex::new(ReplayedTables::new(inner)),
+            tables: ranked(Rank::ReplayedTables, ReplayedTables::new(inner)),
             tables_written: AtomicU64::new(0),
             failure: Mutex::new(None),
         });
