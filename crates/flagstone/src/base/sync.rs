@@ -24,14 +24,14 @@ pub use plain::{
     AtomicUsize, Guard, Rounds, fence, spin_loop, yield_now,
 };
 
-#[cfg(any(debug_assertions, feature = "mutants"))]
+#[cfg(test)]
 mod ranked;
-#[cfg(not(any(debug_assertions, feature = "mutants")))]
+#[cfg(not(test))]
 mod unranked;
 
-#[cfg(any(debug_assertions, feature = "mutants"))]
+#[cfg(test)]
 pub use ranked::{Condvar, Mutex, MutexGuard, RwLock, check_order, ranked};
-#[cfg(not(any(debug_assertions, feature = "mutants")))]
+#[cfg(not(test))]
 pub use unranked::{Condvar, Mutex, MutexGuard, RwLock, check_order, ranked};
 
 /// The place of a lock in the order in which threads take locks: a thread takes a lock only if its
@@ -73,7 +73,7 @@ mod ordinary {
 
     pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};
     pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
-    #[cfg(any(debug_assertions, feature = "mutants"))]
+    #[cfg(test)]
     pub use parking_lot::{RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
 
     /// A number that threads wait to see changed. One call wakes them all, and none of them needs a
@@ -223,9 +223,9 @@ mod scheduled {
         }
     }
 
-    #[cfg(any(debug_assertions, feature = "mutants"))]
+    #[cfg(test)]
     pub use NeverTimedOut as WaitTimeoutResult;
-    #[cfg(any(debug_assertions, feature = "mutants"))]
+    #[cfg(test)]
     pub use shuttle::sync::{RwLockReadGuard, RwLockWriteGuard};
 
     /// How [`Condvar::wait_for`] ended.
