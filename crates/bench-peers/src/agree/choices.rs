@@ -48,8 +48,8 @@ const DATABASE: &[Choice] = &[
     (
         Both,
         "wal_recovery_mode",
-        // Not `kAbsoluteConsistency`: to it damage is what a killed process leaves behind the end
-        // of a log that was recycled.
+        // Not `kAbsoluteConsistency`: it takes the old records after the end of a recycled WAL,
+        // which a killed process leaves, for damage.
         &[
             "kPointInTimeRecovery",
             "kPointInTimeRecovery",

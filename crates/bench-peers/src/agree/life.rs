@@ -45,13 +45,13 @@ pub enum Step {
         end: Option<Vec<u8>>,
         depth: Depth,
     },
-    /// Compacts tables that are chosen by lot, as which there are nobody knows before.
+    /// Compacts tables chosen at random when the step runs: a plan does not know which exist.
     CompactFiles {
         family: String,
         seed: u64,
     },
-    /// Removes the tables that lie within a range, and then what else there is: which tables there
-    /// are nobody knows before. Snapshots end.
+    /// Removes the tables within a range, then deletes the remaining entries of the range: a plan
+    /// does not know which tables exist. Snapshots end.
     DeleteFiles {
         family: String,
         begin: Vec<u8>,

@@ -43,7 +43,7 @@ pub struct Opening {
     pub database: Settings,
     /// Of each family.
     pub families: Vec<(String, Settings)>,
-    /// The settings come from the OPTIONS file that whoever opened it before has left; of the above
+    /// The settings come from the OPTIONS file of the previous open. Of `database` and `families`
     /// only the names count.
     pub from_file: bool,
     /// All that this turn writes must be there for the other engine without a clean close.

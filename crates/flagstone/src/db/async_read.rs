@@ -9,7 +9,6 @@
 //! was not begun is left out, what was begun is dropped when it is done. In a world without threads
 //! the poll reads.
 
-use crate::db::tree::damage;
 use std::fmt;
 use std::future::Future;
 use std::panic::Location;
@@ -22,6 +21,7 @@ use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
 use crate::db::reading::iterate::Iter;
 use crate::db::reading::value::Value;
+use crate::db::tree::damage;
 use crate::options::ReadOptions;
 
 /// Bytes of keys and values after which a batch of an iterator ends.

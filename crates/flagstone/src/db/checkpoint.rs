@@ -5,7 +5,6 @@
 //! one moment under the locks. The MANIFEST is written anew: it must not name directories that the
 //! copy does not have. CURRENT comes last: a directory without it is no database.
 
-use crate::db::tree::directories;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
 use crate::db::DbInner;
 use crate::db::handle::Db;
+use crate::db::tree::directories;
 use crate::db::writing::pipeline::ActiveWal;
 use crate::env::{BufferedWriter, FileSystem, IoMode};
 use crate::manifest::StateCopy;

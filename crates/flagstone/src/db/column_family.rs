@@ -1,6 +1,5 @@
 //! Creating, dropping and reconfiguring column families.
 
-use crate::db::tree::directories;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::handle::Db;
 use crate::db::limits::Figures;
 use crate::db::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
+use crate::db::tree::directories;
 use crate::db::tree::family_state::FamilyState;
 use crate::manifest::{FamilySpec, Version};
 use crate::options::ColumnFamilyOptions;

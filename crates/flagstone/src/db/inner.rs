@@ -1,16 +1,11 @@
 //! Putting the engine together from its parts, and closing it.
 
-use crate::base::sync::AtomicBool;
-use crate::db::open_files;
-use crate::db::trace;
-use crate::env::GroupMember;
-use crate::env::Listed;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::allocator::ReleasedAtEnd;
-use crate::base::sync::{Mutex, Rank, ranked};
+use crate::base::sync::{AtomicBool, Mutex, Rank, ranked};
 use crate::base::{ColumnFamilyId, Result, SnapshotList, Sometimes};
 use crate::db::DbInner;
 use crate::db::background::Background;
@@ -19,14 +14,16 @@ use crate::db::disk::Disk;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::limits::Limits;
-
+use crate::db::open_files;
 use crate::db::options_file::OptionsFile;
 use crate::db::reading::Reader;
 use crate::db::tables::Tables;
+use crate::db::trace;
 use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::{Below, Tree};
 use crate::db::wal_space::WalSpace;
 use crate::db::writing::pipeline::Pipeline;
+use crate::env::{GroupMember, Listed};
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::options::Options;

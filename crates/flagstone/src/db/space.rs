@@ -1,6 +1,5 @@
 //! Where the space of a family goes: what is live, what is garbage, and who holds it.
 
-use crate::db::jobs::part;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::compaction::{CompactionStream, KeepInPlace, StreamSettings, StreamTom
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::handle::Db;
-use crate::db::jobs::part::{Part, PartInput, PartRange};
+use crate::db::jobs::part::{self, Part, PartInput, PartRange};
 use crate::db::jobs::placement::BlobSource;
 use crate::db::settings::scratch_bytes;
 use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};

@@ -50,7 +50,7 @@ impl Kept {
         drawn.set("compaction_style", self.styles[turn]);
         drawn.set("num_levels", self.levels[turn]);
         if self.styles[turn] == "kCompactionStyleNone" {
-            // RocksDB's flushes wait for compactions that nobody will begin.
+            // No compaction will begin, and RocksDB's flushes would wait for one.
             drawn.set("level0_slowdown_writes_trigger", "10000");
             drawn.set("level0_stop_writes_trigger", "10000");
         }

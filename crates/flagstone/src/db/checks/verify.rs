@@ -1,8 +1,5 @@
 //! Checking a database: every byte against its checksum, and the MANIFEST against the directory.
 
-use crate::db::checks::verify_logs;
-use crate::db::checks::verify_manifest;
-use crate::db::tree::directories;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -13,10 +10,12 @@ use crate::base::{
 use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
 use crate::compaction::pick::refers_to;
 use crate::db::DbInner;
-use crate::db::checks::verify_logs::LogReport;
+use crate::db::checks::verify_logs::{self, LogReport};
+use crate::db::checks::verify_manifest;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
 use crate::db::tables::of_named_file;
+use crate::db::tree::directories;
 use crate::env::IoMode;
 use crate::iter::lookup::locate_value;
 use crate::manifest::{BlobFileState, BlobReferences, TableFile, Version};

@@ -16,7 +16,6 @@
 //! 5. Another process may be writing: what is damaged is so at a second look, too (see
 //!    `facts/logs.rs`).
 
-use crate::db::facts::logs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use std::sync::Arc;
 use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::BatchView;
 use crate::db::DbInner;
+use crate::db::facts::logs;
 use crate::db::opening::blob_checks::BlobChecks;
 use crate::db::opening::replay_inserts::Targets;
 use crate::env::RandomAccessFile;

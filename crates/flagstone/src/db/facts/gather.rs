@@ -1,8 +1,5 @@
 //! Collecting the facts.
 
-use crate::db::facts::logs;
-use crate::db::pins;
-use crate::db::tree::damage;
 use std::collections::BTreeSet;
 
 use crate::base::file_name::FileKind;
@@ -13,9 +10,11 @@ use crate::compaction::pick::{
 use crate::db::DbInner;
 use crate::db::background::jobs_apart;
 use crate::db::budget::memtable_bytes_max;
+use crate::db::facts::logs;
 use crate::db::facts::types::{DatabaseFacts, Facts, FamilyFacts};
 use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
+use crate::db::pins;
 use crate::db::properties::garbage_bytes;
 use crate::db::settings::{
     blob_waste, compacts_by_itself, scratch_bytes, stall_input, stall_settings,
@@ -23,6 +22,7 @@ use crate::db::settings::{
 use crate::db::space::{blob_file_bytes, unflushed_bytes};
 use crate::db::statistics::Ticker;
 use crate::db::tree::activity::Activity;
+use crate::db::tree::damage;
 use crate::env::memory_limit;
 use crate::manifest::{BlobFileState, Version};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DamagedFile, Options};

@@ -8,11 +8,6 @@
 //!    the new version; the inputs are removed from the disk when the last reader that has them is
 //!    gone.
 
-use crate::db::jobs::dropping;
-use crate::db::jobs::output;
-use crate::db::jobs::part;
-use crate::db::jobs::room;
-use crate::db::tree::damage;
 use std::collections::BTreeSet;
 
 use crate::base::sync::Ordering;
@@ -23,11 +18,12 @@ use crate::base::{
 use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
 use crate::db::family::Family;
-use crate::db::jobs::Jobs;
 use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace};
-use crate::db::jobs::part::{PartRange, epochs};
+use crate::db::jobs::part::{self, PartRange, epochs};
+use crate::db::jobs::{Jobs, dropping, output, room};
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::CompactionJob;
+use crate::db::tree::damage;
 use crate::db::tree::output::JobOutput;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::options::CompactionStyle;

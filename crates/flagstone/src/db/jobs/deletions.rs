@@ -11,14 +11,13 @@
 //! `max_space_amplification` bounds these files: such a memtable is long in filling up, and nobody
 //! would learn meanwhile that there is garbage.
 
-use crate::db::jobs::overwriting;
 use std::sync::Arc;
 
 use crate::base::{Code, Error, RangeTombstone, Result};
 use crate::compaction::pick::{BlobSpace, table_stats};
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
-use crate::db::jobs::Jobs;
+use crate::db::jobs::{Jobs, overwriting};
 use crate::db::statistics::Ticker;
 use crate::db::tree::waiting_deletions::{Due, bounds_blob_space, due};
 use crate::manifest::{TableFile, Version};

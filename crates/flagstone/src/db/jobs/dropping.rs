@@ -11,9 +11,7 @@
 use crate::base::{InternalIterator, Result, ValueType};
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::cache::MemoryKind;
-use crate::db::jobs::Jobs;
-use crate::db::jobs::output;
-use crate::db::jobs::part;
+use crate::db::jobs::{Jobs, output, part};
 use crate::db::statistics::Ticker;
 use crate::db::tables::damage_reports::may_be_damage;
 use crate::db::tables::level_files::ReadThrough;

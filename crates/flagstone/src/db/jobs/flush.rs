@@ -10,13 +10,11 @@
 //!    WALs that no family needs go. Where the flush of what is older has failed, the memtables are
 //!    given back, to be taken together.
 
-use crate::db::jobs::flush_parts;
-use crate::db::jobs::output;
 use std::sync::Arc;
 
 use crate::base::{Result, Sometimes};
 use crate::db::family::Family;
-use crate::db::jobs::Jobs;
+use crate::db::jobs::{Jobs, flush_parts, output};
 use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::{Before, FlushJob, Flushed, Installed};
 

@@ -1,9 +1,6 @@
 //! What a flush writes: of each family one table in level 0 (mostly), several families at the same
 //! time.
 
-use crate::db::jobs::output;
-use crate::db::jobs::overwriting;
-use crate::db::jobs::table_settings;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
@@ -11,10 +8,10 @@ use crate::base::{Result, Sometimes, TableFileCreationReason};
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
-use crate::db::jobs::Jobs;
 use crate::db::jobs::job::JobSpec;
 use crate::db::jobs::part::{Part, PartRange};
 use crate::db::jobs::range_cuts::sequence_cuts;
+use crate::db::jobs::{Jobs, output, overwriting, table_settings};
 use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::{FlushJob, FlushPart};
 use crate::db::tree::output::JobOutput;

@@ -5,7 +5,6 @@
 //! `compaction/pick/subcompactions.rs` says where others are cut; `output` runs the parts and puts
 //! together what they wrote.
 
-use crate::db::jobs::output;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -22,8 +21,8 @@ use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{
     CompactionPlan, LevelInput, OutputSplitter, SplitRule, is_divisible, subcompaction_boundaries,
 };
-use crate::db::jobs::Jobs;
 use crate::db::jobs::range_cuts::{sequence_cuts, start_of_too_many};
+use crate::db::jobs::{Jobs, output};
 use crate::db::reading::source::Source;
 use crate::db::tables::level_files::{FileList, LevelFiles, ReadThrough, truncated};
 use crate::db::tables::tombstones_of;

@@ -1,6 +1,5 @@
 //! Where the values of a job's output go: into the table, or into a blob file.
 
-use crate::db::jobs::output;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -14,8 +13,8 @@ use crate::blob::{
 };
 use crate::compaction::ValueSeparator;
 use crate::db::family::Family;
-use crate::db::jobs::Jobs;
 use crate::db::jobs::job::{JobSpec, Unfinished};
+use crate::db::jobs::{Jobs, output};
 use crate::db::tables::Tables;
 use crate::db::tree::output::JobOutput;
 use crate::env::{IoPriority, WritableFile};

@@ -21,7 +21,6 @@
 //!   ([`share`](crate::env::RandomAccessFile::share)). One that gets such a lock later belongs to a
 //!   reader of a MANIFEST that has the edit of the version that was surveyed (`opening/moving.rs`).
 
-use crate::db::tree::damage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -32,6 +31,7 @@ use crate::compaction::pick::refers_to;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::tables::level_files::ReadThrough;
+use crate::db::tree::damage;
 use crate::db::tree::pressure::Survey;
 use crate::db::tree::promise::{Promise, Punching, bytes_of};
 use crate::env::IoPriority;

@@ -1,8 +1,5 @@
 //! Background work as steps: worker threads loop over them, and a test may drive them in any order.
 
-use crate::db::jobs::deletions;
-use crate::db::jobs::punch;
-use crate::db::tree::damage;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +7,8 @@ use std::time::Duration;
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
 use crate::db::background::jobs_apart;
-use crate::db::jobs::Jobs;
-use crate::db::tree::Steps;
+use crate::db::jobs::{Jobs, deletions, punch};
+use crate::db::tree::{Steps, damage};
 use crate::env::{JobLimits, Member, Next, Role, Seats, is_out_of_descriptors};
 
 /// How long a worker waits before it retries after a full disk.

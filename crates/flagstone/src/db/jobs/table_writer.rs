@@ -4,10 +4,6 @@
 //! can hold (`range_cuts.rs`). It gets those of its part of the key space when it ends; a part of
 //! which nothing else is left has one of these alone.
 
-use crate::db::jobs::deletions;
-use crate::db::jobs::output;
-use crate::db::jobs::table_settings;
-use crate::db::jobs::written;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,9 +16,10 @@ use crate::base::{
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{DeletedRanges, OutputSplitter};
 use crate::compaction::{OutputFile, bounds_of_output};
-use crate::db::jobs::output::Job;
+use crate::db::jobs::output::{self, Job};
 use crate::db::jobs::part::PartRange;
-use crate::db::jobs::written::Entries;
+use crate::db::jobs::written::{self, Entries};
+use crate::db::jobs::{deletions, table_settings};
 use crate::db::tree::output::JobOutput;
 use crate::env::WritableFile;
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};

@@ -7,9 +7,6 @@
 //!    obsolete.
 //! 5. Start the workers.
 
-use crate::db::inner;
-use crate::db::open_files;
-use crate::db::tree::directories;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,12 +19,16 @@ use crate::db::budget::BudgetRule;
 use crate::db::family::generation::Generation;
 use crate::db::family::{Family, SuperVersion};
 use crate::db::handle::Db;
+use crate::db::inner;
+use crate::db::open_files;
 use crate::db::opening::moving::{at_one_time, hold_files};
 use crate::db::opening::replayed::ProgressMeter;
 use crate::db::opening::wal_directory::{check_newest_wal, check_wals_are_not_here};
 use crate::db::settings::{data_paths, memtable_settings};
 use crate::db::tables::{Tables, read_mode};
-use crate::db::tree::directories::{check_directory, check_files_are_not_here, make_directory};
+use crate::db::tree::directories::{
+    self, check_directory, check_files_are_not_here, make_directory,
+};
 use crate::db::tree::directory_owner::check_owner;
 use crate::db::tree::family_state::FamilyState;
 use crate::env::{Env, Names, check_direct_reads, check_direct_writes};

@@ -12,8 +12,6 @@
 //!    replay stopped at damage, its first record says where history continues, so that a crash
 //!    before the next write loses nothing.
 
-use crate::db::jobs::flush_parts;
-use crate::db::tree::directories;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,9 +23,11 @@ use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::family::direct_blobs::write_again;
 use crate::db::family::generation::Generation;
+use crate::db::jobs::flush_parts;
 use crate::db::opening::blob_checks::BlobChecks;
 use crate::db::opening::replay_inserts::{Inserts, Targets};
 use crate::db::opening::replayed::ProgressMeter;
+use crate::db::tree::directories;
 use crate::db::tree::state::LiveWal;
 use crate::env::{IoMode, RandomAccessFile};
 use crate::manifest::VersionEdit;

@@ -10,7 +10,6 @@
 //!
 //! In a world without threads the caller writes.
 
-use crate::db::jobs::flush_parts;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use crate::base::{
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
+use crate::db::jobs::flush_parts;
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::state::LiveWal;
 use crate::env::Join;

@@ -10,8 +10,6 @@ pub(crate) mod human;
 mod numbers;
 mod tables;
 
-use crate::db::pins;
-use crate::db::tree::damage;
 use std::fmt::Write as _;
 
 use self::tables::{aggregated_properties, blob_file_totals, blob_stats, level_stats, table_list};
@@ -21,7 +19,9 @@ use crate::cache::CacheStatistics;
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
+use crate::db::pins;
 use crate::db::statistics::Ticker;
+use crate::db::tree::damage;
 use crate::manifest::Version;
 
 /// The properties that every family answers, without those that end in a level or a temperature.

@@ -1,6 +1,5 @@
 //! Properties that are numbers.
 
-use crate::db::space;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::properties::tables::blob_file_totals;
 use crate::db::settings::{leveled_settings, stall_input};
-use crate::db::space::blob_file_bytes;
+use crate::db::space::{self, blob_file_bytes};
 use crate::manifest::Version;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::sst::{BlockCache, CompressedCache};

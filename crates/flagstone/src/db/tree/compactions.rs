@@ -1,7 +1,6 @@
 //! Which compaction runs next, how its output becomes part of the tree, and which files stand in
 //! its way.
 
-use crate::db::tree::damage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -16,11 +15,11 @@ use crate::db::events::Event;
 use crate::db::family::Family;
 use crate::db::settings::{compacts_by_itself, pick_compaction};
 use crate::db::statistics::Ticker;
-use crate::db::tree::Tree;
 use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
 use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::output::{JobOutput, job_info};
 use crate::db::tree::state::State;
+use crate::db::tree::{Tree, damage};
 use crate::env::Role;
 use crate::manifest::{CompactCursor, TableFile, Version, VersionEdit};
 use crate::options::{CompactionControl, CompactionPri};

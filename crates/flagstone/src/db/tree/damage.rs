@@ -1,4 +1,21 @@
-//! What is damaged, and which compactions stand still for its sake.
+//! Damaged files are set aside, so that the rest of the database goes on.
+//!
+//! 1. A compaction that cannot read an input (a checksum that does not match, a file cut off or
+//!    missing, a failing device, something that a later RocksDB writes), that met entries out of
+//!    order, or range deletions of one start that no table can hold, gives up. The table stays
+//!    marked as an input of a compaction, so that no other picks it; of a blob file, the tables
+//!    among the inputs that refer to it. That ends with the next opening; of range deletions, once
+//!    the oldest snapshot is another, since they need not be so many then. Blob files to which they
+//!    refer cannot be emptied until then: these are not waited for, and others are.
+//! 2. The database is not poisoned: nothing that is written went wrong. Flushes and the other
+//!    compactions go on. Writers no longer wait for compactions of that family: those that would
+//!    let them go on may never come.
+//! 3. A read that meets damage fails; nothing is answered from what is older. What a lookup or a
+//!    scan meets is noted here, too.
+//!
+//! Tables of level 0 that are newer than one set aside stay in level 0, merged with one another:
+//! below it they would be taken for older. FIFO compaction drops a table that was set aside, or
+//! that it cannot read, when its turn comes.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -21,7 +21,6 @@
 mod open_wal;
 pub(in crate::db) mod position;
 
-use crate::db::wal_files;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,7 +32,7 @@ use crate::db::handle::Db;
 use crate::db::reading::read::read_settings;
 use crate::db::updates::open_wal::OpenWal;
 use crate::db::updates::position::UpdatePosition;
-use crate::db::wal_files::WalFile;
+use crate::db::wal_files::{self, WalFile};
 use crate::env::IoMode;
 use crate::options::ReadOptions;
 use crate::wal::{DamageKind, Event, Noted, PredecessorWal, WalEnd};

@@ -20,9 +20,10 @@ use crate::base::{Code, Error, FileNumber, Remedy, Result, SequenceNumber, Somet
 use crate::batch::BatchView;
 use crate::db::DbInner;
 use crate::db::handle::Db;
-use crate::db::updates;
 use crate::db::updates::open_wal::OpenWal;
-use crate::db::updates::{LOOKS_MAX, Updates, end_without_empty_ranges, ignoring_absence, missing};
+use crate::db::updates::{
+    self, LOOKS_MAX, Updates, end_without_empty_ranges, ignoring_absence, missing,
+};
 use crate::db::wal_files::WalFile;
 use crate::wal::{Event, PredecessorWal};
 
