@@ -17,6 +17,7 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::{Code, Error, Result, SubCode};
 use flagstone::db::{Db, OpenFiles, TtlDb, TtlOptions, salvage, salvage_with_older_options};
@@ -340,4 +341,37 @@ fn the_files_of_open_databases_are_known() {
     assert!(is_open(at("db/CURRENT")), "the second handle reads it");
     drop((db, other, second));
     assert!(!is_open(at("db/CURRENT")));
+}
+
+/// Others who list the open databases, or share the memory of the process with them, kept the lock
+/// of a directory beyond the end of an opening that had failed.
+#[test]
+fn an_opening_that_fails_lets_go_of_the_directory() {
+    let env = Env::memory();
+    let mut options = Options { env: env.clone(), ..Options::default() };
+    options.create_if_missing = true;
+    let mut merging = options.clone();
+    merging.set("merge_operator", "stringappend").unwrap();
+    Db::open("/db", &merging).unwrap().merge("key", "value").unwrap();
+
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                OpenFiles::of_this_process().unwrap();
+            }
+        });
+        threads.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                drop(Db::open("/other", &options).unwrap());
+            }
+        });
+        let outcomes: Vec<_> = (0..200).map(|_| Db::open("/db", &options).map(drop)).collect();
+        ended.store(true, Ordering::Relaxed);
+        for outcome in outcomes {
+            // Not that it is open elsewhere.
+            assert_eq!(outcome.unwrap_err().code(), Code::InvalidArgument);
+        }
+    });
+    assert_eq!(Db::open("/db", &merging).unwrap().get("key").unwrap().unwrap(), "value");
 }

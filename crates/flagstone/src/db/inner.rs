@@ -148,11 +148,17 @@ impl DbInner {
         self.tree.remove_recyclable_wals();
         self.disk.close_reserve();
         self.options_file.wait();
+        self.abandon();
+        flushed.and(ended)
+    }
+
+    /// Lets go of the directory and leaves the lists of the process, and nothing more: for an
+    /// opening that failed, which leaves what a crash could have left.
+    pub(in crate::db) fn abandon(&self) {
         let share = self.lifecycle.memory_share.lock().take();
         drop(share);
         open_files::unlist(self);
         self.disk.release_directory();
-        flushed.and(ended)
     }
 
     /// What was written without the WAL would be lost at the end of the process, and what memtables

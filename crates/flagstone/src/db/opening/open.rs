@@ -239,21 +239,31 @@ impl Opening<'_> {
         }
         manifest::find_holes(&versions)?;
         let inner = Arc::new(self.assemble(versions));
-        inner::join_memory_share(&inner);
-        open_files::list_as_open(&inner);
-        if !self.read_only {
-            inner.disk.set_hole_size(self.block_size(&inner)?);
-        }
         inner.disk.hold_directory(lock);
+        // Who lists the open databases meanwhile may keep the engine for longer than this thread.
+        let opened = self.fill(&inner, &elsewhere, missing, meter);
+        opened.inspect_err(|_| inner.abandon())?;
+        Ok(inner)
+    }
+
+    /// Makes an engine that has the directory, and nothing in memory yet, one that is open.
+    fn fill(
+        &self,
+        inner: &Arc<DbInner>,
+        elsewhere: &BTreeSet<PathBuf>,
+        missing: Wanted,
+        meter: ProgressMeter,
+    ) -> Result<()> {
+        inner::join_memory_share(inner);
+        open_files::list_as_open(inner);
         if !self.read_only {
+            inner.disk.set_hole_size(self.block_size(inner)?);
             inner.disk.open_reserve()?;
-            let mut elsewhere = elsewhere.iter();
-            elsewhere.try_for_each(|other| {
+            elsewhere.iter().try_for_each(|other| {
                 directories::take_directory(&inner.tree, other, || FileNumber(0))
             })?;
         }
-        self.recover(&inner, missing, meter)?;
-        Ok(inner)
+        self.recover(inner, missing, meter)
     }
 
     /// Replays the WALs, makes the families that are `missing`, and puts the directory in order.
