@@ -246,3 +246,22 @@ fn the_jobs_flush_what_the_pipeline_has_sealed() {
     assert_eq!(family.current.load().version.levels[0].len(), 1);
     assert_eq!(get(&reader, &tree, "key").as_deref(), Some("value"));
 }
+
+/// As for a transaction that was prepared before the memtable was switched.
+#[test]
+fn a_wal_is_kept_for_a_memtable_whose_entries_were_logged_there() {
+    let (below, tree, reader, pipeline, arenas) = pipeline("");
+    let options_file = Arc::new(OptionsFile::new(below.context.clone(), tree.clone()));
+    let jobs = Jobs::new(below, tree.clone(), pipeline.clone(), reader, arenas, options_file);
+    let live = || tree.live_wals().into_iter().map(|(number, _)| number).collect::<Vec<_>>();
+    put(&pipeline, "key", "value");
+    let wal = pipeline.active_wal();
+    pipeline.seal(&[default_family(&tree)]).unwrap();
+    put(&pipeline, "other", "value");
+    tree.keep_wal(&tree.memtable(DEFAULT).unwrap(), wal);
+    assert!(jobs.run_one(Role::Flush).unwrap());
+    assert_eq!(live(), [wal]);
+    pipeline.seal(&[default_family(&tree)]).unwrap();
+    assert!(jobs.run_one(Role::Flush).unwrap());
+    assert!(live().is_empty(), "{:?}", live());
+}

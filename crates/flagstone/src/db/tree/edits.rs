@@ -304,6 +304,7 @@ impl Tree {
         if state.paused.deletions > 0 {
             return;
         }
+        let needed = needed.min(state.wals.kept_from(|_| false));
         let recycle = self.context.settings.load().recycled_wals();
         while let Some(oldest) = state.wals.live.front() {
             if oldest.number >= needed {

@@ -71,6 +71,12 @@ impl Tree {
         self.update_stall(state);
     }
 
+    /// Keeps an earlier WAL until this memtable is in a table: the memtable has entries that were
+    /// logged there.
+    pub(in crate::db) fn keep_wal(&self, mem: &Arc<Generation>, wal: FileNumber) {
+        self.state.lock().wals.keep(mem, wal);
+    }
+
     /// Asks those for a flush that keep the oldest WAL, or, where all WALs are beyond their cap,
     /// any.
     pub(in crate::db) fn ask_for_oldest_wal(
@@ -393,7 +399,11 @@ impl Tree {
             let next = known.immutable.get(part.memtables.len());
             log_numbers.insert(part.family.id, next.map_or(known.mem_wal, |next| next.wal));
         }
-        let needed = state.oldest_needed_wal(&log_numbers);
+        let is_flushed = |mem: &Arc<Generation>| {
+            flushed.iter().any(|(part, _)| part.memtables.iter().any(|one| Arc::ptr_eq(one, mem)))
+        };
+        let kept = state.wals.kept_from(is_flushed);
+        let needed = state.oldest_needed_wal(&log_numbers).min(kept);
         let edits = flushed.iter().map(|(part, output)| {
             let mut edit = VersionEdit::new(part.family.id);
             output.describe(&mut edit, 0);
@@ -427,6 +437,7 @@ impl Tree {
         let version = state.versions.family(id).expect("still there").current.clone();
         let known = state.families.get_mut(&id).expect("still there");
         known.immutable.drain(..part.memtables.len());
+        state.wals.note_flushed(&part.memtables);
         known.activity.note_flush(output);
         known.note_deleted(&output.deleted, &version);
         let now_us = self.context.env.clock.now_us();

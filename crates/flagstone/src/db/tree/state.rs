@@ -1,11 +1,12 @@
 //! The engine's state: everything that is changed under one lock.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use crate::base::{ColumnFamilyId, FileNumber, SequenceNumber};
 use crate::compaction::pick::Speedometer;
 use crate::db::disk::archive::Archive;
+use crate::db::family::generation::Generation;
 use crate::db::tree::agenda::Agenda;
 use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::key_faults::KeyFaults;
@@ -29,6 +30,33 @@ pub(in crate::db) struct OldWals {
     pub(in crate::db) recyclable: VecDeque<FileNumber>,
     /// Those that only the options keep.
     pub(in crate::db) archive: Archive,
+    /// Memtables with entries that were logged before they became active, and the WALs of these.
+    kept: Vec<(Weak<Generation>, FileNumber)>,
+}
+
+impl OldWals {
+    /// Keeps a WAL until the memtable is flushed.
+    pub(in crate::db) fn keep(&mut self, mem: &Arc<Generation>, wal: FileNumber) {
+        self.kept.push((Arc::downgrade(mem), wal));
+    }
+
+    /// The oldest WAL that is kept for a memtable other than those that `is_flushed` tells; the
+    /// greatest number if none is.
+    pub(in crate::db) fn kept_from(
+        &self,
+        is_flushed: impl Fn(&Arc<Generation>) -> bool,
+    ) -> FileNumber {
+        let is_waiting =
+            |mem: &Weak<Generation>| mem.upgrade().is_some_and(|mem| !is_flushed(&mem));
+        let kept = self.kept.iter().filter(|(mem, _)| is_waiting(mem)).map(|(_, wal)| *wal);
+        kept.min().unwrap_or(FileNumber(u64::MAX))
+    }
+
+    /// These memtables are in tables.
+    pub(in crate::db) fn note_flushed(&mut self, memtables: &[Arc<Generation>]) {
+        let is_flushed = |mem: &Arc<Generation>| memtables.iter().any(|one| Arc::ptr_eq(one, mem));
+        self.kept.retain(|(mem, _)| mem.upgrade().is_some_and(|mem| !is_flushed(&mem)));
+    }
 }
 
 /// What is wrong with the tree, or stands in the way of compactions, as far as it was met.

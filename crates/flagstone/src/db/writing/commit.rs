@@ -9,6 +9,7 @@ use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::writing::direct_blob::UnsyncedBlobs;
 use crate::db::writing::pipeline::ActiveWal;
+use crate::db::writing::pipeline::steps::Numbers;
 use crate::env::WritableFile;
 use crate::wal::{self, PredecessorWal};
 
@@ -30,8 +31,7 @@ pub(in crate::db) struct WriteTarget {
 #[repr(align(128))]
 pub(in crate::db) struct Commit {
     pub(in crate::db) log: ActiveLog,
-    /// The last sequence number assigned.
-    pub(in crate::db) last_sequence: SequenceNumber,
+    pub(in crate::db::writing) numbers: Numbers,
     pub(in crate::db) targets: BTreeMap<ColumnFamilyId, WriteTarget>,
     /// Bytes of the targets' memtables, but for empty ones.
     pub(in crate::db) memtable_bytes: u64,
@@ -62,15 +62,9 @@ pub(in crate::db) struct ActiveLog {
 /// What the next sync has to cover.
 #[derive(Default)]
 pub(in crate::db) struct SyncDebt {
-    /// The last sequence number that a writer wants synced before it is published.
-    pub(in crate::db) target: SequenceNumber,
     /// Earlier WALs with bytes that no sync has covered, oldest first.
     pub(in crate::db) logs: Vec<(FileNumber, Arc<dyn WritableFile>)>,
     pub(in crate::db) blobs: UnsyncedBlobs,
-    /// Records of log data alone, which have no sequence number of their own.
-    pub(in crate::db) unnumbered: u64,
-    /// How many of them are synced.
-    pub(in crate::db) unnumbered_synced: u64,
 }
 
 /// What the next writer has to do before it writes.

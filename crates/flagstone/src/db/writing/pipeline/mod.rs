@@ -1,5 +1,6 @@
 //! The commit pipeline: what writers share.
 //!
+//! - `steps`: the order of the steps of a commit.
 //! - `write`: the way of a batch.
 //! - `switch`: memtables and WALs that take over from full ones.
 //! - `wal_sync`: syncs of the WAL, for many writers at once.
@@ -7,6 +8,7 @@
 //! Here is what the rest of the engine asks of it. None of these verbs hands out the commit lock;
 //! work that must happen between two commits is given to the verb.
 
+pub(in crate::db::writing) mod steps;
 mod switch;
 mod wal_sync;
 pub(in crate::db::writing) mod write;
@@ -101,7 +103,7 @@ impl Pipeline {
     /// Numbers writes from behind this one on, which readers see.
     pub(in crate::db) fn set_last_sequence(&self, last: SequenceNumber) {
         self.snapshots.published.store(last, Ordering::Release);
-        self.commit.lock().last_sequence = last;
+        self.commit.lock().numbers.last = last;
     }
 
     /// Begins to take writes: a new WAL, and the memtables that `begin` returns. `is_cut` says that
@@ -115,9 +117,9 @@ impl Pipeline {
         let mut commit = self.commit.lock();
         let mut writer = self.wals.create(number, &mut commit.log.unbegun)?;
         // Behind the last number that there is nothing can follow.
-        if is_cut && commit.last_sequence < MAX_SEQUENCE_NUMBER {
+        if is_cut && commit.numbers.last < MAX_SEQUENCE_NUMBER {
             let mut marker = WriteBatch::new();
-            marker.set_sequence(commit.last_sequence + 1);
+            marker.set_sequence(commit.numbers.last + 1);
             writer.add_record(marker.data())?;
             writer.write_gathered()?;
             writer.file().sync()?;

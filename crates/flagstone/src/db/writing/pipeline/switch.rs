@@ -93,7 +93,7 @@ impl Pipeline {
         commit.log.predecessor = Some(PredecessorWal {
             number: commit.log.number.0,
             size: bytes,
-            last_sequence: commit.last_sequence,
+            last_sequence: commit.numbers.last,
         });
         commit.log.is_predecessor_noted = false;
         commit.log.number = number;

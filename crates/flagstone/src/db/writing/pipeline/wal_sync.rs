@@ -196,8 +196,8 @@ impl Pipeline {
             let active = commit.wal()?.file().clone();
             let older = commit.debt.logs.iter().map(|(_, file)| file.clone());
             let files = older.chain([active]).collect::<Vec<_>>();
-            let last = commit.last_sequence;
-            (commit.debt.blobs.all(last), files, last, commit.debt.unnumbered)
+            let last = commit.numbers.last;
+            (commit.debt.blobs.all(last), files, last, commit.numbers.unnumbered)
         };
         let synced = self.syncs.sync_blobs(&blobs).and_then(|()| self.syncs.sync_wals(&files));
         if let Err(error) = synced {
@@ -212,7 +212,7 @@ impl Pipeline {
             .debt
             .logs
             .retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
-        commit.debt.unnumbered_synced = commit.debt.unnumbered_synced.max(unnumbered);
+        commit.numbers.unnumbered_synced = commit.numbers.unnumbered_synced.max(unnumbered);
         self.publish(last);
         Ok(last)
     }
@@ -222,7 +222,7 @@ impl Pipeline {
     pub(in crate::db) fn sync_pending_writes(&self, commit: &mut Commit) -> Result<()> {
         if !self.is_sync_awaited(commit) {
             // Writers that waited for the sync of others may not have come round to it.
-            self.publish(commit.last_sequence);
+            self.publish(commit.numbers.last);
             return Ok(());
         }
         Sometimes::SwitchSynced.reached();
@@ -231,7 +231,7 @@ impl Pipeline {
         let active = wal.file().clone();
         let older = commit.debt.logs.iter().map(|(_, file)| file.clone());
         let files: Vec<_> = older.chain([active]).collect();
-        let last = commit.last_sequence;
+        let last = commit.numbers.last;
         let blobs = commit.debt.blobs.all(last);
         let synced = written
             .and_then(|()| self.syncs.sync_blobs(&blobs))
@@ -242,8 +242,8 @@ impl Pipeline {
         }
         commit.debt.logs.clear();
         commit.debt.blobs.synced(&blobs);
-        commit.debt.unnumbered_synced = commit.debt.unnumbered;
-        self.publish(commit.last_sequence);
+        commit.numbers.unnumbered_synced = commit.numbers.unnumbered;
+        self.publish(commit.numbers.last);
         Ok(())
     }
 
@@ -253,7 +253,7 @@ impl Pipeline {
         let mut commit = self.commit.lock();
         let Some(mut wal) = commit.log.writer.take() else { return Ok(()) };
         let cut = wal.cut();
-        let last = commit.last_sequence;
+        let last = commit.numbers.last;
         let blobs = self.syncs.sync_blobs(&commit.debt.blobs.all(last));
         let older = commit.debt.logs.drain(..).map(|(_, file)| file);
         let files: Vec<_> = older.chain([wal.file().clone()]).collect();
@@ -269,7 +269,7 @@ impl Pipeline {
         let (blobs, files) = {
             let mut commit = self.commit.lock();
             let files: Vec<_> = commit.debt.logs.iter().map(|(_, file)| file.clone()).collect();
-            let (active, last) = (commit.log.number, commit.last_sequence);
+            let (active, last) = (commit.log.number, commit.numbers.last);
             (commit.debt.blobs.before(active, last), files)
         };
         if let Err(error) =
@@ -304,8 +304,8 @@ impl Pipeline {
             let mut commit = self.commit.lock();
             // Here, and not by the sync, which may find that its writes are synced already.
             self.flush_log(&mut commit)?;
-            commit.debt.target = commit.last_sequence;
-            (commit.last_sequence, commit.debt.unnumbered == commit.debt.unnumbered_synced)
+            commit.numbers.sync_target = commit.numbers.last;
+            (commit.numbers.last, commit.numbers.unnumbered == commit.numbers.unnumbered_synced)
         };
         if is_all {
             self.wal_sync.wait_for(last, &*self.context.env.clock, || self.sync_and_publish())

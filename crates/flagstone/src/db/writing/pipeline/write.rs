@@ -16,7 +16,7 @@
 
 use crate::base::sync::Ordering;
 use crate::base::{
-    Code, Error, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes, SubCode, ValueType,
+    Code, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode, ValueType,
 };
 use crate::batch::{Operation, WriteBatch};
 use crate::cache::MemoryKind;
@@ -28,6 +28,7 @@ use crate::db::writing::commit::Commit;
 use crate::db::writing::direct_blob::{BlobsOfBatch, OwnFile, Source, names_blobs};
 use crate::db::writing::operations;
 use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::pipeline::steps::{CommitEnv, Committed, Numbers, Steps, is_sync_awaited};
 use crate::db::writing::successive_merges::merged_at_once;
 use crate::iter::lookup::locate_value;
 use crate::options::WriteOptions;
@@ -36,15 +37,6 @@ use crate::options::WriteOptions;
 /// may have to be written once more: no call is to take much longer for what others write, and with
 /// larger ones there is less to gain.
 const OTHERS_BATCH_MAX: u64 = 8 << 10;
-
-/// What remains of a write once its batch is in the log and the memtables.
-enum Committed {
-    /// Nothing.
-    Published,
-    /// It waits for a sync up to `wanted`, or `for_its_own`, before all up to `last`, its own, is
-    /// published.
-    Waits { wanted: SequenceNumber, last: SequenceNumber, for_its_own: bool },
-}
 
 /// Where a comparator of the application panics, what is in the memtable of a batch is not all of
 /// it, and the next batch would take its sequence numbers once more.
@@ -192,65 +184,16 @@ impl Pipeline {
         blobs: &mut BlobsOfBatch<'_>,
         bytes: u64,
     ) -> Result<Committed> {
-        // Since the first look: without this, an unlogged write would be acknowledged and lost.
-        commit.check_not_ending()?;
-        commit.wal()?;
-        self.check_batch(commit, batch, blobs, options.ignore_missing_column_families)?;
-        if commit.asked.settle_drop && !Mutant::ForgetDoubtfulDrop.is_on() {
-            self.settle_drops(commit, batch)?;
+        let mut steps = Steps::new(Locked { pipeline: self, commit, blobs }, options.sync);
+        steps.check(|locked| locked.check(batch, options))?;
+        steps.number(batch)?;
+        let logged = if options.disable_wal { None } else { Some(steps.append(batch)?) };
+        if logged.is_none() && !batch.is_empty() {
+            steps.env().commit.has_unlogged = true;
         }
-        if commit.asked.switch
-            || self.wal_limit_reached(commit)
-            || commit.memtables_reach(self.limits.memtable_bytes())
-        {
-            self.switch_wanted_memtables(commit)?;
-        }
-        self.disk.check_healthy_for(batch)?;
-        self.blobs.refresh(batch, blobs, commit, |commit, family| {
-            self.prepare_for_blobs(commit, family)
-        })?;
-        let first = commit.last_sequence + 1;
-        if commit.last_sequence + u64::from(batch.count().max(1)) > MAX_SEQUENCE_NUMBER {
-            return Err(Error::not_supported("the database's sequence numbers are used up"));
-        }
-        batch.set_sequence(first);
-        let asks_for_sync = options.sync;
-        let is_unnumbered = batch.count() == 0 && !batch.is_empty();
-        if !options.disable_wal {
-            // Nothing of an empty batch is to be synced: what was before it may have been, and then
-            // nobody writes its record.
-            let joins_sync = asks_for_sync && !batch.is_empty()
-                || self.is_sync_awaited(commit) && self.context.settings.load().manual_wal_flush;
-            self.append_to_wal(commit, batch, joins_sync)?;
-            commit.debt.unnumbered += u64::from(is_unnumbered);
-            let wal = commit.log.number;
-            let last = commit.last_sequence + u64::from(batch.count());
-            commit.debt.blobs.note(blobs, wal, last);
-        } else if !batch.is_empty() {
-            commit.has_unlogged = true;
-        }
-        let last = commit.last_sequence + u64::from(batch.count());
-        Mutant::PublishBeforeInsert.breaks(|| self.publish(last));
-        blobs.attach(commit);
-        let whole = WholeOrPoisoned(&self.tree);
-        self.insert(commit, batch, first);
-        std::mem::forget(whole);
-        commit.last_sequence = last;
-        let count = |ticker, count| self.context.statistics.add_committing(ticker, count);
-        count(Ticker::Writes, 1);
-        count(Ticker::LoggedWrites, u64::from(!options.disable_wal));
-        count(Ticker::KeysWritten, u64::from(batch.count()));
-        count(Ticker::BytesWritten, bytes);
-
-        Mutant::PublishBeforeSync.breaks(|| self.publish(last));
-        if asks_for_sync {
-            commit.debt.target = last;
-        } else if !self.is_sync_awaited(commit) {
-            self.snapshots.published.store(last, Ordering::Release);
-            return Ok(Committed::Published);
-        }
-        let wanted = commit.debt.target;
-        Ok(Committed::Waits { wanted, last, for_its_own: asks_for_sync && is_unnumbered })
+        steps.insert(batch, logged);
+        steps.env().count(batch, logged.is_some(), bytes);
+        Ok(steps.finish())
     }
 
     /// What would make replaying the batch fail must fail now, before anything is logged.
@@ -278,7 +221,7 @@ impl Pipeline {
 
     /// Whether a write waits for its sync, and with it all that came later.
     pub(super) fn is_sync_awaited(&self, commit: &Commit) -> bool {
-        commit.debt.target > self.snapshots.published.load(Ordering::Acquire)
+        is_sync_awaited(&commit.numbers, self.snapshots.published.load(Ordering::Acquire))
     }
 
     /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is
@@ -299,7 +242,7 @@ impl Pipeline {
         let noted = commit.log.is_predecessor_noted;
         if let Some(predecessor) = commit.log.predecessor.filter(|_| !noted) {
             let mut note = WriteBatch::new();
-            note.set_sequence(commit.last_sequence + 1);
+            note.set_sequence(commit.numbers.last + 1);
             note.put_log_data(predecessor.to_note())?;
             self.add_to_wal(commit, &note, joins_sync)?;
             commit.log.is_predecessor_noted = true;
@@ -320,6 +263,15 @@ impl Pipeline {
         commit.targets.values_mut().for_each(|target| target.drop_in_doubt = false);
         commit.asked.settle_drop = false;
         Ok(())
+    }
+
+    /// Keeps a WAL that was active earlier until the memtables are flushed that get its operations.
+    #[cold]
+    fn keep_wal(&self, commit: &Commit, batch: &WriteBatch, wal: FileNumber) {
+        let families = batch.iter().filter_map(|operation| operation.ok()?.family());
+        for target in families.filter_map(|id| commit.target(id)) {
+            self.tree.keep_wal(&target.mem, wal);
+        }
     }
 
     fn add_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
@@ -456,6 +408,90 @@ impl Pipeline {
 
     pub(super) fn publish(&self, sequence: SequenceNumber) {
         self.snapshots.published.fetch_max(sequence, Ordering::AcqRel);
+    }
+}
+
+/// The pipeline with its commit lock held, for one write.
+struct Locked<'a, 'b> {
+    pipeline: &'a Pipeline,
+    commit: &'a mut Commit,
+    blobs: &'a mut BlobsOfBatch<'b>,
+}
+
+impl Locked<'_, '_> {
+    /// What may refuse an ordinary write: whatever a replay would refuse, a full disk, and closing.
+    /// A memtable that is full is switched.
+    #[inline]
+    fn check(&mut self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
+        let Self { pipeline, commit, blobs } = self;
+        // Since the first look: without this, an unlogged write would be acknowledged and lost.
+        commit.check_not_ending()?;
+        commit.wal()?;
+        pipeline.check_batch(commit, batch, blobs, options.ignore_missing_column_families)?;
+        if commit.asked.settle_drop && !Mutant::ForgetDoubtfulDrop.is_on() {
+            pipeline.settle_drops(commit, batch)?;
+        }
+        if commit.asked.switch
+            || pipeline.wal_limit_reached(commit)
+            || commit.memtables_reach(pipeline.limits.memtable_bytes())
+        {
+            pipeline.switch_wanted_memtables(commit)?;
+        }
+        pipeline.disk.check_healthy_for(batch)?;
+        pipeline.blobs.refresh(batch, blobs, commit, |commit, family| {
+            pipeline.prepare_for_blobs(commit, family)
+        })
+    }
+
+    #[inline]
+    fn count(&self, batch: &WriteBatch, is_logged: bool, bytes: u64) {
+        let statistics = &self.pipeline.context.statistics;
+        let count = |ticker, count| statistics.add_committing(ticker, count);
+        count(Ticker::Writes, 1);
+        count(Ticker::LoggedWrites, u64::from(is_logged));
+        count(Ticker::KeysWritten, u64::from(batch.count()));
+        count(Ticker::BytesWritten, bytes);
+    }
+}
+
+impl CommitEnv for Locked<'_, '_> {
+    #[inline]
+    fn numbers(&mut self) -> &mut Numbers {
+        &mut self.commit.numbers
+    }
+
+    fn is_flushed_by_hand(&self) -> bool {
+        self.pipeline.context.settings.load().manual_wal_flush
+    }
+
+    #[inline]
+    fn append(&mut self, batch: &WriteBatch, joins_sync: bool) -> Result<FileNumber> {
+        self.pipeline.append_to_wal(self.commit, batch, joins_sync)?;
+        let wal = self.commit.log.number;
+        let last = self.commit.numbers.last + u64::from(batch.count());
+        self.commit.debt.blobs.note(self.blobs, wal, last);
+        Ok(wal)
+    }
+
+    #[inline]
+    fn insert(&mut self, batch: &WriteBatch, first: SequenceNumber, logged: Option<FileNumber>) {
+        if let Some(wal) = logged.filter(|wal| *wal < self.commit.log.number) {
+            self.pipeline.keep_wal(self.commit, batch, wal);
+        }
+        self.blobs.attach(self.commit);
+        let whole = WholeOrPoisoned(&self.pipeline.tree);
+        self.pipeline.insert(self.commit, batch, first);
+        std::mem::forget(whole);
+    }
+
+    #[inline]
+    fn published(&self) -> SequenceNumber {
+        self.pipeline.snapshots.published.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn publish(&self, sequence: SequenceNumber) {
+        self.pipeline.snapshots.published.store(sequence, Ordering::Release);
     }
 }
 

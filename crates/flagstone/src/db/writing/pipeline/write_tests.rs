@@ -25,7 +25,7 @@ fn a_write_in_the_wal_is_synced_and_acknowledged_though_the_disk_is_full_by_now(
     db.put("key", "value").unwrap();
     let inner = db.inner();
     // As far as a write with `sync` comes before it waits for its turn to sync.
-    let last = inner.pipeline.commit.lock().last_sequence;
+    let last = inner.pipeline.commit.lock().numbers.last;
     inner.context.poison.record(&full_disk());
     assert_eq!(db.put("other", "value").unwrap_err().subcode(), SubCode::NoSpace);
     let clock = &*inner.context.env.clock;
@@ -41,11 +41,11 @@ fn write_up_to_sync(inner: &DbInner, key: &[u8]) -> SequenceNumber {
     let mut batch = WriteBatch::new();
     batch.put(key, b"value").unwrap();
     let mut commit = inner.pipeline.commit.lock();
-    let first = commit.last_sequence + 1;
+    let first = commit.numbers.last + 1;
     batch.set_sequence(first);
     inner.pipeline.append_to_wal(&mut commit, &batch, true).unwrap();
     inner.pipeline.insert(&mut commit, &batch, first);
-    (commit.last_sequence, commit.debt.target) = (first, first);
+    (commit.numbers.last, commit.numbers.sync_target) = (first, first);
     first
 }
 
