@@ -6,8 +6,8 @@
 //! explores many such schedules. Everything that threads agree by is taken from here; what only
 //! counts (statistics) and what lies in `env` is not.
 //!
-//! The build for unit tests checks the order in which each thread takes its locks ([`ranked`]). In
-//! other builds a [`Rank`] leaves nothing behind.
+//! Builds for tests (unit tests, and those with the feature `mutants`) check the order in which each
+//! thread takes its locks ([`ranked`]). In other builds a [`Rank`] leaves nothing behind.
 //!
 //! The scheduler is sequentially consistent: what needs a weaker order of memory to go wrong is for
 //! Miri to find.
@@ -24,14 +24,14 @@ pub use plain::{
     AtomicUsize, Guard, Rounds, fence, spin_loop, yield_now,
 };
 
-#[cfg(test)]
+#[cfg(any(test, feature = "mutants"))]
 mod ranked;
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "mutants")))]
 mod unranked;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "mutants"))]
 pub use ranked::{Condvar, Mutex, MutexGuard, RwLock, check_order, ranked};
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "mutants")))]
 pub use unranked::{Condvar, Mutex, MutexGuard, RwLock, check_order, ranked};
 
 /// The place of a lock in the order in which threads take locks: a thread takes a lock only if its
@@ -73,7 +73,7 @@ mod ordinary {
 
     pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};
     pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
-    #[cfg(test)]
+    #[cfg(any(test, feature = "mutants"))]
     pub use parking_lot::{RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
 
     /// A number that threads wait to see changed. One call wakes them all, and none of them needs a
@@ -223,9 +223,9 @@ mod scheduled {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "mutants"))]
     pub use NeverTimedOut as WaitTimeoutResult;
-    #[cfg(test)]
+    #[cfg(any(test, feature = "mutants"))]
     pub use shuttle::sync::{RwLockReadGuard, RwLockWriteGuard};
 
     /// How [`Condvar::wait_for`] ended.
