@@ -6,8 +6,8 @@
 //! explores many such schedules. Everything that threads agree by is taken from here; what only
 //! counts (statistics) and what lies in `env` is not.
 //!
-//! Builds for tests (unit tests, and those with the feature `mutants`) check the order in which each
-//! thread takes its locks ([`ranked`]). In other builds a [`Rank`] leaves nothing behind.
+//! Builds for tests (unit tests, and those with the feature `mutants`) check the order in which
+//! each thread takes its locks ([`ranked`]). In other builds a [`Rank`] leaves nothing behind.
 //!
 //! The scheduler is sequentially consistent: what needs a weaker order of memory to go wrong is for
 //! Miri to find.
