@@ -186,7 +186,7 @@ fn ruled_out(db: &Db, keys: impl Iterator<Item = u32>) -> usize {
 #[test]
 fn keys_that_are_looked_up_get_filters_in_memory_though_no_file_has_one() {
     let directory = temporary();
-    let options = options("disable_auto_compactions=true");
+    let options = options("disable_auto_compactions=true;filter_policy=nullptr");
     let db = Db::open(directory.path(), &options).unwrap();
     let evens = || (0..2_000).step_by(2);
     let odds = || (1..1_998).step_by(2);

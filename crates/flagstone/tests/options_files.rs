@@ -41,6 +41,37 @@ fn newest(directory: &Path) -> String {
     std::fs::read_to_string(loaded.path).expect("text")
 }
 
+/// Bytes of the filters of a database to which a table is added now.
+fn filter_bytes(directory: &Path, options: &Options) -> u64 {
+    let db = Db::open(directory, options).expect("a database");
+    (0..1000u32).for_each(|key| db.put(key.to_be_bytes(), "value").expect("a put"));
+    db.flush_all().expect("a flush");
+    let properties = db.property(db.default_column_family(), "rocksdb.aggregated-table-properties");
+    let properties = properties.expect("tables that can be read");
+    let size = properties.split("filter block size=").nth(1).expect("the size of filters");
+    size.split(';').next().and_then(|size| size.trim().parse().ok()).expect("a number")
+}
+
+#[test]
+fn tables_have_filters_unless_a_file_says_otherwise() {
+    let directory = temporary();
+    let ten_bits = filter_bytes(directory.path(), &create());
+    assert!((1250..1400).contains(&ten_bits), "{ten_bits} bytes for 1000 keys");
+    let text = newest(directory.path());
+    let line = "  filter_policy=bloomfilter:10:false\n";
+    assert!(text.contains(line), "in RocksDB's words: {text}");
+    for without in [text.replace(line, "  filter_policy=nullptr\n"), text.replace(line, "")] {
+        let mut options = parse(&without).expect("a whole file").options;
+        options.create_if_missing = true;
+        let directory = temporary();
+        assert_eq!(filter_bytes(directory.path(), &options), 0);
+        assert!(newest(directory.path()).contains("filter_policy=nullptr"), "it stays without");
+        let loaded = load_latest(&Env::os(), directory.path()).expect("it can be read");
+        let again = loaded.expect("there is one").options;
+        assert_eq!(filter_bytes(directory.path(), &again), 0);
+    }
+}
+
 /// What was left of it passed for all: settings, and families, had the defaults.
 #[test]
 fn a_file_that_was_cut_off_does_not_count() {

@@ -141,6 +141,22 @@ fn databases_whose_blocks_do_not_lie_across_pages() {
 }
 
 #[test]
+fn a_database_of_default_options_has_filters_that_rocksdb_knows() {
+    let Some(referee) = referee() else { return };
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let db = Db::open(&path, &create()).expect("a new database");
+    fill(&db, 1, 500, 100);
+    db.flush_all().expect("a flush");
+    db.close().expect("a clean close");
+    drop(db);
+    let told = referee.table_properties(&path);
+    assert!(told.contains("filter policy name: bloomfilter"), "{told}");
+    check(&referee, &path);
+    rocksdb_continues(&referee, &path);
+}
+
+#[test]
 fn databases_with_filters_of_different_sizes() {
     let Some(referee) = referee() else { return };
     for policy in ["bloomfilter:10", "ribbonfilter:10:1"] {

@@ -75,6 +75,19 @@ impl Referee {
         }
     }
 
+    /// What `sst_dump` says of the properties of a database's tables.
+    ///
+    /// # Errors
+    /// What it says of one that it cannot read.
+    pub fn table_properties(&self, db: &Path) -> Result<String, String> {
+        let file = format!("--file={}", db.display());
+        let arguments = [file.as_str(), "--command=none", "--show_properties"];
+        let output = Command::new("sst_dump").args(arguments).output();
+        let output = output.map_err(|error| format!("sst_dump cannot be started: {error}"))?;
+        judge(&format!("sst_dump {file}"), &output, "orrupt")?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// What `ldb scan --hex` shows of a family: a line `FAMILY HEXKEY HEXVALUE` for each entry, as
     /// `flagstone dump` does.
     ///

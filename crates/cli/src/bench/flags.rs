@@ -108,7 +108,7 @@ pub struct Flags {
     /// Buckets of prefix_hash and hash_linkedlist
     #[arg(long, default_value_t = 1 << 20)]
     pub hash_bucket_count: u64,
-    /// Bits a key of a Bloom filter; negative for none
+    /// Bits a key of a Bloom filter; negative for what filter_policy says (bloomfilter:10)
     #[arg(long, default_value_t = -1.0, allow_hyphen_values = true)]
     pub bloom_bits: f64,
     /// Files held open; -1 for all

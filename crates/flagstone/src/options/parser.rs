@@ -223,6 +223,8 @@ impl Parser {
         // A writer that does not say whether it keeps values apart cannot read them where they are.
         let mut family = ColumnFamilyOptions::default();
         family.enable_blob_files = Some(false);
+        // One that does not name its filters writes none.
+        family.table.filter_policy = None;
         families.push((name, family));
         Ok(Place::Family(families.len() - 1))
     }

@@ -36,8 +36,9 @@ settings! {
     live data_block_index_type: DataBlockIndexType = DataBlockIndexType::BinarySearch;
     /// Keys a bucket in a data block's hash table; 0 stands for the default.
     live data_block_hash_table_util_ratio: f64 = 0.75, in 0.0..=100.0;
-    /// The filter.
-    live filter_policy: Option<FilterPolicy> = None;
+    /// The filter of new tables: bloomfilter:BITS, ribbonfilter:BITS:LEVEL, or nullptr for none.
+    /// Ten bits per key mislead one lookup of an absent key in a hundred.
+    live filter_policy: Option<FilterPolicy> = Some(FilterPolicy::DEFAULT);
     /// How many bits per key its filters have on each level, as in 14:14:12:10: in what flushes
     /// write and compactions write to level 0, to level 1, and so on, the last also on all deeper
     /// levels; 0 for no filter. Empty for the policy's bits everywhere. Tables that are there, or

@@ -226,6 +226,10 @@ impl Referee {
         self.0.verify_tables(db).unwrap_or_else(|error| panic!("{error}"))
     }
 
+    pub fn table_properties(&self, db: &Path) -> String {
+        self.0.table_properties(db).unwrap_or_else(|error| panic!("{error}"))
+    }
+
     pub fn scan(&self, db: &Path, family: &str) -> String {
         self.0.scan(db, family).unwrap_or_else(|error| panic!("{error}"))
     }

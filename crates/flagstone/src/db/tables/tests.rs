@@ -43,6 +43,7 @@ fn a_table_in_the_place_of_another_is_refused() {
 fn what_is_discarded_leaves_no_filter_in_memory() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
     options.create_if_missing = true;
+    options.set("filter_policy", "nullptr").unwrap();
     let db = Db::open("/db", &options).unwrap();
     db.put("key", "value").unwrap();
     // So that a flush makes a filter.
