@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use flagstone::base::{Code, Error, Result};
-use flagstone::env::{Clock, Env, FileSystem, Join, Random, Spawn, Task};
+use flagstone::env::{Clock, Env, FileSystem, Join, Plenty, Random, Spawn, Task};
 use parking_lot::Mutex;
 
 use crate::fakes;
@@ -16,7 +16,13 @@ use crate::fakes;
 pub fn world(fs: Arc<dyn FileSystem>, seed: u64) -> Env {
     let steps = Arc::new(Steps::new(seed));
     let fs = fakes::around(fs);
-    Env { fs, clock: Arc::new(SimulatedClock::default()), random: steps.clone(), spawner: steps }
+    Env {
+        fs,
+        clock: Arc::new(SimulatedClock::default()),
+        random: steps.clone(),
+        spawner: steps,
+        resources: Arc::new(Plenty),
+    }
 }
 
 /// The order of steps, and all other chance, from one seed.

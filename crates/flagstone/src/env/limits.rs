@@ -1,9 +1,38 @@
-//! How much memory the process may have, and how many open files.
+//! How much memory the process may have, what is left of it, and how many open files.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::MemoryState;
+
+/// How old an answer of [`memory_state`] may be: many databases ask.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The files of a cgroup's memory controller.
+struct GroupFiles {
+    root: &'static str,
+    limit: &'static str,
+    used: &'static str,
+    /// What of `memory.stat` the system can read again from files.
+    cached: [&'static str; 2],
+}
+
+const VERSION_1: GroupFiles = GroupFiles {
+    root: "/sys/fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    cached: ["total_inactive_file ", "total_active_file "],
+};
+const VERSION_2: GroupFiles = GroupFiles {
+    root: "/sys/fs/cgroup",
+    limit: "memory.max",
+    used: "memory.current",
+    cached: ["inactive_file ", "active_file "],
+};
 
 /// Bytes of memory that the process may have: what the machine has, or less where a cgroup (version
 /// 1 or 2) sets a limit. `None` where the system does not tell, which only Linux does. As it was
@@ -26,37 +55,90 @@ pub(super) fn raise_open_files() -> Option<u64> {
     maximum
 }
 
-/// The same, of a system whose files `read` shows.
+/// What is left of memory, at most [`FRESH`] old; without bounds where the system does not tell.
+#[expect(clippy::disallowed_methods, reason = "how old the system's answer is")]
+pub(super) fn memory_state() -> MemoryState {
+    static LAST: Mutex<Option<(Instant, MemoryState)>> = Mutex::new(None);
+    let mut last = LAST.lock();
+    match *last {
+        Some((asked, state)) if asked.elapsed() < FRESH => state,
+        _ => {
+            let state = state(|path| std::fs::read_to_string(path).ok());
+            *last = Some((Instant::now(), state));
+            state
+        }
+    }
+}
+
+/// [`memory_limit`] of a system whose files `read` shows.
 fn limit(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
-    let machine = total(&read(Path::new("/proc/meminfo"))?)?;
-    let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-    let limits =
-        groups.lines().flat_map(files_of).filter_map(|file| read(&file)?.trim().parse().ok());
-    // "No limit" is a word in version 2, a large number in version 1.
+    let machine = kilobytes(&read(Path::new("/proc/meminfo"))?, "MemTotal:")?;
+    let limits = groups(&read).into_iter().filter_map(|(group, files)| {
+        // "No limit" is a word in version 2, a large number in version 1.
+        read(&group.join(files.limit))?.trim().parse().ok()
+    });
     Some(limits.fold(machine, u64::min))
 }
 
-/// `MemTotal` of `/proc/meminfo`, in bytes.
-fn total(meminfo: &str) -> Option<u64> {
-    let rest = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+/// [`memory_state`] of such a system.
+fn state(read: impl Fn(&Path) -> Option<String>) -> MemoryState {
+    let mut state = MemoryState::default();
+    let mut waited = vec![PathBuf::from("/proc/pressure/memory")];
+    let meminfo = read(Path::new("/proc/meminfo")).unwrap_or_default();
+    if let (Some(all), Some(free)) =
+        (kilobytes(&meminfo, "MemTotal:"), kilobytes(&meminfo, "MemAvailable:"))
+    {
+        (state.limit_bytes, state.free_bytes) = (all, free);
+    }
+    for (group, files) in groups(&read) {
+        let number = |name| read(&group.join(name))?.trim().parse::<u64>().ok();
+        if let (Some(limit), Some(used)) = (number(files.limit), number(files.used)) {
+            let stat = read(&group.join("memory.stat")).unwrap_or_default();
+            let cached = files.cached.iter().filter_map(|name| {
+                stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+            });
+            let free = limit.saturating_sub(used.saturating_sub(cached.sum()));
+            if free < state.free_bytes {
+                (state.limit_bytes, state.free_bytes) = (limit, free);
+            }
+        }
+        waited.push(group.join("memory.pressure"));
+    }
+    let stalled = waited.iter().filter_map(|file| stalled_percent(&read(file)?));
+    state.stalled_percent = stalled.fold(0.0, f64::max);
+    state
+}
+
+/// A line of `/proc/meminfo`, in bytes.
+fn kilobytes(meminfo: &str, name: &str) -> Option<u64> {
+    let rest = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     rest.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
-/// Where the limits of a group stand that a line of `/proc/self/cgroup` names
-/// (`NUMBER:CONTROLLERS:PATH`), and of those that it is in. A container may see only part of the
-/// path, or none.
-fn files_of(line: &str) -> Vec<PathBuf> {
+/// `avg10` of the line `some` of pressure stall information.
+fn stalled_percent(text: &str) -> Option<f64> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    some.split(' ').find_map(|pair| pair.strip_prefix("avg10=")?.parse().ok())
+}
+
+/// The directories of the cgroups that limit the process's memory, the innermost first.
+fn groups(read: impl Fn(&Path) -> Option<String>) -> Vec<(PathBuf, &'static GroupFiles)> {
+    let lines = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    lines.lines().flat_map(groups_of).collect()
+}
+
+/// The group that a line of `/proc/self/cgroup` names (`NUMBER:CONTROLLERS:PATH`), and those that
+/// it is in. A container may see only part of the path, or none.
+fn groups_of(line: &str) -> Vec<(PathBuf, &'static GroupFiles)> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };
-    let (root, name) = match controllers {
-        "" => ("/sys/fs/cgroup", "memory.max"),
-        _ if controllers.split(',').any(|name| name == "memory") => {
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
-        }
+    let files = match controllers {
+        "" => &VERSION_2,
+        _ if controllers.split(',').any(|name| name == "memory") => &VERSION_1,
         _ => return Vec::new(),
     };
     let path = Path::new(path.trim_start_matches('/'));
-    path.ancestors().map(|group| Path::new(root).join(group).join(name)).collect()
+    path.ancestors().map(|group| (Path::new(files.root).join(group), files)).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The seam to the world: file system, clock, randomness and threads.
+//! The seam to the world: file system, clock, randomness, threads, and what is left of memory.
 //!
 //! Nothing in the engine reaches the operating system but through these traits, so that tests can
 //! put a recording, a failing or an in-memory world underneath. Files are split by kind (`file`),
@@ -31,6 +31,7 @@ mod os_lock;
 mod range_sync;
 mod rate_limiter;
 mod reserve;
+mod resources;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring;
 mod runs;
@@ -68,6 +69,7 @@ pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{
     IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions,
 };
+pub use resources::{MemoryState, Plenty, Resources};
 pub use runs::{PAGE_RUN, PageRuns, page_run};
 pub(crate) use sharers::{GroupMember, SharedGroup};
 pub(crate) use threads::{
@@ -150,6 +152,8 @@ pub struct Env {
     pub random: Arc<dyn Random>,
     /// Threads.
     pub spawner: Arc<dyn Spawn>,
+    /// Processor time and memory.
+    pub resources: Arc<dyn Resources>,
 }
 
 impl Env {
@@ -160,7 +164,8 @@ impl Env {
             fs: Arc::new(os::OsFileSystem),
             clock: system.clone(),
             random: system.clone(),
-            spawner: system,
+            spawner: system.clone(),
+            resources: system,
         }
     }
 

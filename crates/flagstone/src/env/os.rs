@@ -21,12 +21,12 @@ use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
-use super::limits::raise_open_files;
+use super::limits::{self, raise_open_files};
 use super::reserve::reserve;
 use super::{
-    Advice, Clock, FileLock, FileSystem, IoMode, Join, LogFile, Mapping, Metadata, OpenMode,
-    Random, RandomAccessFile, ReclaimableFile, Spawn, Task, WritableFile, os_lock, range_sync,
-    sharing,
+    Advice, Clock, FileLock, FileSystem, IoMode, Join, LogFile, Mapping, MemoryState, Metadata,
+    OpenMode, Random, RandomAccessFile, ReclaimableFile, Resources, Spawn, Task, WritableFile,
+    os_lock, range_sync, sharing,
 };
 use crate::base::{Error, Result};
 
@@ -518,6 +518,17 @@ impl Clock for System {
 
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
+    }
+}
+
+impl Resources for System {
+    fn processor_us(&self) -> u64 {
+        let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        (used.tv_sec * 1_000_000 + used.tv_nsec / 1000).max(0) as u64
+    }
+
+    fn memory(&self) -> MemoryState {
+        limits::memory_state()
     }
 }
 

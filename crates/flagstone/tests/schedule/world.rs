@@ -15,8 +15,8 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{
-    self, AnyFile, Clock, Env, FileAround, FileLock, FileSystem, Join, Metadata, OpenMode, Random,
-    Spawn, Task,
+    self, AnyFile, Clock, Env, FileAround, FileLock, FileSystem, Join, Metadata, OpenMode, Plenty,
+    Random, Spawn, Task,
 };
 use flagstone::options::{Options, WriteOptions};
 use testkit::{compare, settings};
@@ -62,6 +62,7 @@ pub fn options(disk: &Disk, changes: &[(&str, &str)]) -> Options {
         clock: chance.clone(),
         random: chance.clone(),
         spawner: chance,
+        resources: Arc::new(Plenty),
     };
     let mut options = settings::tiny(&env);
     // One thread less for each job; a story of its own has them.
