@@ -5,6 +5,7 @@
 //!   one, too
 //! - `shard`: a part of the cache, with a lock for changes
 //! - `Cache`: shards
+//! - `misses`: what misses cost
 //! - `owner`: whose entries they are
 //! - `account`: who holds memory beside the cache
 //! - `trace`: records what a cache is asked for
@@ -25,6 +26,7 @@ mod account;
 mod entry;
 mod hits;
 mod key;
+mod misses;
 mod owner;
 pub mod policy;
 mod shard;
@@ -35,6 +37,7 @@ mod trace;
 pub use account::{COUNTED_FROM, Held, Measured, MemoryAccount, MemoryKind};
 pub use entry::CacheValue;
 pub use key::CacheKey;
+pub use misses::{Miss, Misses};
 pub use owner::CacheOwner;
 pub use policy::PolicyKind;
 use shard::{Insertion, Shard};
@@ -132,6 +135,8 @@ pub struct Cache<V> {
     tracer: trace::Tracer,
     /// Who hears of what leaves while somebody uses it.
     kept: OnceLock<Weak<MemoryAccount>>,
+    /// Where the costs of misses are counted.
+    misses: OnceLock<Misses>,
 }
 
 /// Keeps shards off each other's cache lines.
@@ -154,6 +159,7 @@ impl<V: CacheValue> Cache<V> {
             lookups: Counters::default(),
             tracer: trace::Tracer::default(),
             kept: OnceLock::new(),
+            misses: OnceLock::new(),
         };
         cache.set_capacity(settings.capacity);
         cache
@@ -163,6 +169,25 @@ impl<V: CacheValue> Cache<V> {
     /// The first account counts.
     pub fn count_kept_in(&self, account: &Arc<MemoryAccount>) {
         let _ = self.kept.set(Arc::downgrade(account));
+    }
+
+    /// From now on the costs of misses are counted. Once.
+    ///
+    /// # Panics
+    /// If they are counted already.
+    pub fn count_misses(&self, misses: Misses) {
+        assert!(self.misses.set(misses).is_ok(), "one counts the misses");
+    }
+
+    /// The costs of misses, where they are counted.
+    pub fn misses(&self) -> Option<&Misses> {
+        self.misses.get()
+    }
+
+    /// The caller has missed a block, and fetches it while it holds what is returned.
+    #[inline]
+    pub fn begin_miss(&self) -> Option<Miss<'_>> {
+        self.misses.get().map(Misses::begin)
     }
 
     /// Drops what left a shard, without its lock.
@@ -386,6 +411,27 @@ impl<V: CacheValue> Cache<V> {
     /// meanwhile.
     pub fn visit(&self, mut visit: impl FnMut(CacheKey, &V, usize)) {
         self.shards.iter().for_each(|shard| shard.0.visit(&mut visit));
+    }
+
+    /// Begins a period: what [`Self::used`] and [`Self::erase_unused`] go by is whether an entry
+    /// was put in or found since then.
+    pub fn begin_period(&self) {
+        self.shards.iter().for_each(|shard| shard.0.begin_period());
+    }
+
+    /// The charges of the entries that were used in this period. Looks at every entry, and holds up
+    /// changes of a shard meanwhile.
+    pub fn used(&self) -> usize {
+        self.shards.iter().map(|shard| shard.0.used()).sum()
+    }
+
+    /// Takes out what was not used in this period. Looks at every entry, too.
+    pub fn erase_unused(&self) {
+        for shard in &self.shards {
+            let mut dropped = Vec::new();
+            shard.0.erase_unused(&mut dropped);
+            self.let_go(dropped);
+        }
     }
 
     /// How many entries there are.

@@ -55,6 +55,8 @@ struct Changing {
     capacity: u64,
     /// What it takes beside its entries' charges, as the policy knows it.
     overhead: u64,
+    /// The round of the hit log in which the present period began.
+    period: u32,
 }
 
 impl<V: CacheValue> Shard<V> {
@@ -75,6 +77,7 @@ impl<V: CacheValue> Shard<V> {
                 policy,
                 capacity: 0,
                 overhead: 0,
+                period: 0,
             }),
         }
     }
@@ -195,6 +198,8 @@ impl<V: CacheValue> Shard<V> {
             numbered(&changing.held).map(|(number, _)| number),
         );
         let number = self.table.insert(&mut changing.slots, hash, key, value);
+        // To be put in is to be used; the policy hears of the first hit all the same.
+        self.table.seen(number).store(self.hits.round_before(), Ordering::Relaxed);
         let incoming = Incoming { id: hash, charge: charge as u64, priority };
         *at_slot(&mut changing.held, number, None) = Some(incoming);
         changing.policy.inserted(number, incoming);
@@ -220,15 +225,45 @@ impl<V: CacheValue> Shard<V> {
 
     /// Takes out what has such a key.
     pub(super) fn erase_if(&self, is_meant: impl Fn(CacheKey) -> bool, dropped: &mut Dropped<V>) {
+        self.erase_entries(|_, number| is_meant(self.table.key_of(number)), dropped);
+    }
+
+    fn erase_entries(&self, is_meant: impl Fn(&Changing, u32) -> bool, dropped: &mut Dropped<V>) {
         let mut guard = self.begin(dropped);
         let changing = &mut *guard;
         for number in 0..changing.held.len() as u32 {
-            if changing.held[number as usize].is_some() && is_meant(self.table.key_of(number)) {
+            if changing.held[number as usize].is_some() && is_meant(changing, number) {
                 changing.policy.removed(number);
                 self.free(changing, number, dropped);
             }
         }
         self.leave_room_for_overhead(changing);
+    }
+
+    /// See [`super::Cache::begin_period`].
+    pub(super) fn begin_period(&self) {
+        let mut dropped = Vec::new();
+        self.begin(&mut dropped).period = self.hits.begin_period();
+    }
+
+    /// See [`super::Cache::used`].
+    pub(super) fn used(&self) -> usize {
+        let changing = self.changing.lock();
+        let used = numbered(&changing.held)
+            .filter(|(number, _)| self.was_used(&changing, *number))
+            .map(|(_, held)| held.charge as usize);
+        used.sum()
+    }
+
+    fn was_used(&self, changing: &Changing, number: u32) -> bool {
+        // Rounds may begin again at 0.
+        let seen = self.table.seen(number).load(Ordering::Relaxed);
+        seen.wrapping_sub(changing.period).cast_signed() >= 0
+    }
+
+    /// See [`super::Cache::erase_unused`].
+    pub(super) fn erase_unused(&self, dropped: &mut Dropped<V>) {
+        self.erase_entries(|changing, number| !self.was_used(changing, number), dropped);
     }
 
     /// Changes the capacity; what no longer fits leaves, also if it is in use.

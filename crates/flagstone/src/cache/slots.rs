@@ -48,7 +48,7 @@ pub(super) struct Slot<V> {
     state: AtomicU32,
     /// The next slot of the same bucket.
     pub(super) next: AtomicU32,
-    /// The last round of the hit log that has it.
+    /// The last round of the hit log in which it was found, or the one before it came in.
     pub(super) seen: AtomicU32,
     file: AtomicU64,
     offset: AtomicU64,

@@ -149,6 +149,11 @@ impl<V> Table<V> {
         self.slots.get(number).key()
     }
 
+    /// The last round of the hit log in which the entry was used.
+    pub(super) fn seen(&self, number: u32) -> &AtomicU32 {
+        &self.slots.get(number).seen
+    }
+
     /// Puts an entry in whose key is not there; its number.
     pub(super) fn insert(&self, changes: &mut Changes, hash: u64, key: CacheKey, value: V) -> u32 {
         let bucket = self.bucket(hash);

@@ -382,6 +382,26 @@ fn hits_are_told_once_between_changes_and_only_so_many() {
     assert_eq!(told(), [99]);
 }
 
+/// Whatever the hit log has room for: that it is full hides no use.
+#[test]
+fn what_was_used_in_a_period_is_known() {
+    let cache = single(1000, 0.5);
+    (0..200).for_each(|count| assert!(cache.insert(key(count), count, 1)));
+    assert_eq!(cache.used(), 200, "what came in was used");
+    cache.begin_period();
+    assert_eq!(cache.used(), 0);
+    (0..100).for_each(|count| assert_eq!(cache.lookup(key(count)), Some(count)));
+    assert!(cache.peek(key(150)).is_some(), "no use");
+    assert!(cache.insert(key(200), 200, 1));
+    assert_eq!(cache.used(), 101);
+    cache.erase_unused();
+    assert_eq!((cache.len(), cache.used()), (101, 101));
+    assert!((0..100).chain([200]).all(|count| cache.peek(key(count)).is_some()));
+    cache.begin_period();
+    cache.erase_unused();
+    assert!(cache.is_empty());
+}
+
 /// So short that Miri can try many interleavings and orders of memory (`scripts/miri.sh`): the
 /// table grows from two buckets while it is searched, entries are evicted and erased under those
 /// who read them.

@@ -7,7 +7,7 @@ use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionType, DecompressionDictionary, decompress_into};
 use crate::base::slab::Piece;
 use crate::base::{Comparator, Error, Mutant, Result};
-use crate::cache::{CacheKey, Priority};
+use crate::cache::{CacheKey, Miss, Priority};
 use crate::env::{Place, RandomAccessFile};
 
 use super::block::{Block, BlockRoom, GuideRoom};
@@ -317,6 +317,13 @@ impl BlockSource {
         }
     }
 
+    /// A block is not in the cache: what it costs until what is returned is dropped is a miss's, if
+    /// the cache is to have it then.
+    #[inline]
+    pub fn begin_miss(&self, settings: &ReadSettings) -> Option<Miss<'_>> {
+        self.cache.as_ref().filter(|_| settings.fill_cache)?.begin_miss()
+    }
+
     fn refuse_if_cache_only(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<()> {
         if settings.cache_only {
             return Err(self.locate(Error::incomplete("block is not in the cache"), handle));
@@ -421,6 +428,7 @@ impl BlockSource {
         settings: &ReadSettings,
         readahead: Option<&mut Readahead>,
     ) -> Result<Block> {
+        let _miss = self.begin_miss(settings);
         if let Some(block) = self.in_second_tier(handle, settings)? {
             return Ok(block);
         }
@@ -547,6 +555,7 @@ impl BlockSource {
         if let Some(CachedBlock::Slim(Slim::Index(partition))) = self.cached(handle) {
             return Ok(partition);
         }
+        let _miss = self.begin_miss(settings);
         self.refuse_if_cache_only(handle, settings)?;
         let block = self.read_block(handle, settings.verify_checksums, false)?;
         let decoded = IndexBlock::decode(&block, flavor, comparator, self.file_size);
@@ -576,6 +585,7 @@ impl BlockSource {
         if let Some(CachedBlock::Slim(Slim::Filter(partition))) = self.cached(handle) {
             return Ok(partition);
         }
+        let _miss = self.begin_miss(settings);
         self.refuse_if_cache_only(handle, settings)?;
         let partition = Arc::new(Filter::new(self.read_raw(handle, settings.verify_checksums)?));
         let charge = handle.size as usize + FILTER_OVERHEAD;

@@ -151,6 +151,8 @@ pub fn read_missing(
         found_at.push(Some(wanted.len() - 1));
     }
     let mut blocks: Vec<Option<Block>> = vec![None; wanted.len()];
+    // One miss of them all: they wait together.
+    let _miss = wanted.first().and_then(|(table, _)| table.source.begin_miss(settings));
     let together = read_together(&places, &mut |at, stored: Result<&[u8]>| {
         let (table, handle) = wanted[at];
         blocks[at] =
