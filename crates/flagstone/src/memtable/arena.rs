@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::base::chunk::{self, Chunk};
 use crate::base::prefetch;
-use crate::base::sync::{AtomicUsize, Mutex, Ordering};
+use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::cache::{MemoryAccount, MemoryKind};
 
 /// The alignment of every piece.
@@ -34,6 +34,10 @@ pub struct ArenaPool {
     chunks: Mutex<Vec<Chunk>>,
     capacity: AtomicUsize,
     account: Arc<MemoryAccount>,
+    /// Memory came or went since somebody looked.
+    was_used: AtomicBool,
+    /// When that was so last.
+    used_us: AtomicU64,
 }
 
 impl ArenaPool {
@@ -44,7 +48,13 @@ impl ArenaPool {
 
     /// The same, which notes in `account` what its arenas have and what it keeps.
     pub fn accounted(capacity: usize, account: Arc<MemoryAccount>) -> Self {
-        Self { chunks: Mutex::new(Vec::new()), capacity: AtomicUsize::new(capacity), account }
+        Self {
+            chunks: Mutex::new(Vec::new()),
+            capacity: AtomicUsize::new(capacity),
+            account,
+            was_used: AtomicBool::new(false),
+            used_us: AtomicU64::new(0),
+        }
     }
 
     /// From now on, keeps at most `capacity` bytes.
@@ -68,6 +78,16 @@ impl ArenaPool {
         freed_bytes
     }
 
+    /// Frees all that it keeps if none of it came or went for so many microseconds, as far as calls
+    /// of this have seen; how many bytes it freed.
+    pub fn trim_unused(&self, now_us: u64, after_us: u64) -> usize {
+        if self.was_used.swap(false, Ordering::Relaxed) {
+            self.used_us.store(now_us, Ordering::Relaxed);
+        }
+        let unused_us = now_us.saturating_sub(self.used_us.load(Ordering::Relaxed));
+        if unused_us >= after_us { self.trim(0) } else { 0 }
+    }
+
     /// Bytes kept for later use.
     pub fn kept(&self) -> usize {
         self.chunks.lock().iter().map(Chunk::size).sum()
@@ -83,6 +103,7 @@ impl ArenaPool {
         let at = chunks.iter().rposition(|chunk| chunk.size() == size)?;
         let chunk = chunks.swap_remove(at);
         drop(chunks);
+        self.was_used.store(true, Ordering::Relaxed);
         self.account.subtract(MemoryKind::RecycledArenas, size);
         Some(chunk)
     }
@@ -102,6 +123,7 @@ impl ArenaPool {
             None
         });
         drop(chunks);
+        self.was_used.store(true, Ordering::Relaxed);
         self.account.add(MemoryKind::RecycledArenas, kept - before);
     }
 }

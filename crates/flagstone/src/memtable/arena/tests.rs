@@ -40,3 +40,18 @@ fn large_and_aligned_pieces_do_not_overlap() {
     pieces.sort_unstable();
     assert!(pieces.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
 }
+
+#[test]
+fn memory_that_none_takes_is_freed_after_a_while() {
+    let pool = Arc::new(ArenaPool::new(3 * FIRST_CHUNK_SIZE));
+    let use_once = || {
+        Arena::new(FIRST_CHUNK_SIZE, Some(pool.clone())).allocate(8);
+    };
+    use_once();
+    assert_eq!((pool.trim_unused(100, 60), pool.kept()), (0, FIRST_CHUNK_SIZE));
+    assert_eq!(pool.trim_unused(159, 60), 0, "it was seen in use at 100");
+    use_once();
+    assert_eq!(pool.trim_unused(161, 60), 0, "it was used again");
+    assert_eq!(pool.trim_unused(220, 60), 0);
+    assert_eq!((pool.trim_unused(221, 60), pool.kept()), (FIRST_CHUNK_SIZE, 0));
+}
