@@ -63,6 +63,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             "latest_sequence_number": sequence,
             "column_families": families,
             "memory": memory,
+            "auto_cache": db.memory_usage().auto_cache.map(|auto| auto.why),
         });
         output.line(facts.to_string())?;
     } else {
@@ -72,6 +73,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         output.line("memory of this process")?;
         for (name, figure) in figures(&db).into_iter().filter(|(_, figure)| *figure > 0) {
             output.line(shown(name, figure))?;
+        }
+        if let Some(auto) = db.memory_usage().auto_cache {
+            output.line(format!("  cache capacity is auto: {}", auto.why))?;
         }
     }
     output.finish()?;

@@ -32,6 +32,21 @@ impl CacheMemory {
     }
 }
 
+/// A block cache whose size nobody gave (`block_cache=auto`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AutoCacheMemory {
+    /// Bytes that it wants to have. [`CacheMemory::capacity`] may be less, where others leave less
+    /// of the `memory_budget`.
+    pub capacity: u64,
+    /// The most that it may come to: a quarter of the `memory_budget`.
+    pub capacity_max: u64,
+    /// It would have more if it could: it has the most that it may come to while misses cost too
+    /// much, or memory is short.
+    pub is_too_little: bool,
+    /// Why it has this size, in words.
+    pub why: String,
+}
+
 /// What a database holds in memory, from [`Db::memory_usage`](super::Db::memory_usage); in bytes
 /// where nothing else is said.
 ///
@@ -51,6 +66,8 @@ pub struct MemoryUsage {
     pub recycled_arenas: u64,
     /// The block cache.
     pub cache: CacheMemory,
+    /// How that came to its size, if nobody gave it one.
+    pub auto_cache: Option<AutoCacheMemory>,
     /// The cache of values from blob files, if they have one of their own.
     pub blob_cache: CacheMemory,
     /// The second tier of the block cache, of compressed blocks.
@@ -126,6 +143,10 @@ impl MemoryUsage {
             ("kept_memtable_bytes", self.kept_memtables),
             ("recycled_arena_bytes", self.recycled_arenas),
             ("cache_capacity_bytes", cache.capacity),
+            (
+                "auto_cache_capacity_max_bytes",
+                self.auto_cache.as_ref().map_or(0, |auto| auto.capacity_max),
+            ),
             ("cache_data_bytes", cache.data),
             ("cache_index_bytes", cache.index),
             ("cache_filter_bytes", cache.filter),
@@ -158,6 +179,9 @@ impl fmt::Display for MemoryUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, figure) in self.figures() {
             writeln!(f, "{name} : {figure}")?;
+        }
+        if let Some(AutoCacheMemory { capacity, why, .. }) = &self.auto_cache {
+            writeln!(f, "block cache : auto, {capacity}, {why}")?;
         }
         if let Some(oldest) = &self.oldest_snapshot {
             let LiveSnapshot { sequence, since_unix_seconds, taken_at } = oldest;

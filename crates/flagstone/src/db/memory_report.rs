@@ -25,6 +25,7 @@ pub(super) fn memory_usage(db: &DbInner) -> MemoryUsage {
         budget: db.context.settings.load().memory_budget.bytes(),
         recycled_arenas: held(MemoryKind::RecycledArenas),
         cache: memory_in(db.tables.caches().blocks(), db.tables.caches().owner()),
+        auto_cache: db.tables.caches().auto().map(|auto| auto.report()),
         blob_cache: if db.tables.caches().has_blob_cache() {
             memory_in(db.tables.caches().blobs(), db.tables.caches().blob_owner())
         } else {

@@ -70,7 +70,7 @@ pub use family::ColumnFamily;
 pub use handle::Db;
 pub use live_files::LiveFile;
 pub use maintenance::held::HeldCompactions;
-pub use memory::{CacheMemory, MemoryUsage};
+pub use memory::{AutoCacheMemory, CacheMemory, MemoryUsage};
 pub use open_files::OpenFiles;
 pub use pins::{Kept, PinningIterator, PinningSnapshot, Pins};
 pub use properties::PROPERTY_NAMES;

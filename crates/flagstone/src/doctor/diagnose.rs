@@ -410,6 +410,9 @@ impl Findings {
                 Remedy::set("block_cache", cache_bytes, indexes.saturating_mul(4)).but(but);
             return self.add(Severity::Slow, what, advice);
         }
+        if facts.database.cache_auto_max > 0 {
+            return self.auto_cache(&facts.database);
+        }
         let lookups = hits.saturating_add(misses);
         let is_turned_over = lookups >= LOOKUPS_MIN && misses > hits && dropped >= misses / 2;
         if is_turned_over && cache_bytes < tables / 100 * CACHED_LITTLE {
@@ -426,6 +429,31 @@ impl Findings {
                 Remedy::set("block_cache", cache_bytes, to).but(", or give memory_budget more");
             self.add(Severity::Slow, what, advice);
         }
+    }
+
+    /// A block cache that sizes itself, and has less than reads would have it.
+    fn auto_cache(&mut self, facts: &DatabaseFacts) {
+        let DatabaseFacts { cache_bytes, cache_auto_max: most, cache_auto_why: why, .. } = facts;
+        if !facts.cache_is_too_little {
+            return;
+        }
+        let what = format!(
+            "the block cache, which sizes itself up to {}, has {}: {why}",
+            bytes(*most),
+            bytes(*cache_bytes)
+        );
+        let more = Remedy::MoreMemory {
+            when: "",
+            what: "give the process more memory",
+            but: ", or a block_cache of a size that it keeps",
+        };
+        let advice = if cache_bytes >= most {
+            Remedy::set("block_cache", cache_bytes, most.saturating_mul(2))
+                .but(", or give memory_budget more")
+        } else {
+            more
+        };
+        self.add(Severity::Note, what, advice);
     }
 
     /// Whether files are closed that are read soon after.

@@ -208,6 +208,11 @@ fn state(database: &mut DatabaseFacts, name: &str, value: &str) -> Option<()> {
             database.cache_bytes = value.strip_suffix(" bytes")?.parse().ok()?;
             database.knows_cache = true;
         }
+        "block cache at most" => {
+            database.cache_auto_max = value.strip_suffix(" bytes")?.parse().ok()?;
+        }
+        "block cache is too little" => database.cache_is_too_little = value.parse().ok()?,
+        "block cache is auto" => database.cache_auto_why = printable(value),
         _ => return None,
     }
     Some(())

@@ -48,7 +48,8 @@ pub struct Options {
     /// The default column family, and the model for those that are made with it.
     pub cf: ColumnFamilyOptions,
     /// The most bytes of the block cache that all column families share; 0 for none. `None` for
-    /// what a `memory_budget` in bytes leaves to it, and else 32 MiB.
+    /// what a `memory_budget` in bytes leaves to it; with one of `auto` it sizes itself, from 32
+    /// MiB up to a quarter of the budget; without one it has 32 MiB.
     pub block_cache_size: Option<u64>,
     /// The logarithm of how many shards it has, at most 16; `None` for as many as suit its size
     /// (RocksDB's `num_shard_bits`).

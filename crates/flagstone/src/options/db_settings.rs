@@ -132,9 +132,17 @@ settings! {
     /// Bytes of memory that the engine keeps to, at least 8 MiB; 0 for no budget; `auto` for half
     /// of what the machine has, or the cgroup allows, which all open databases of the process with
     /// `auto` have together, each an equal part. The block cache has what memtables, open tables,
-    /// cursors and jobs leave of it, and no more than `block_cache` says (with `auto`, 32 MiB if
-    /// that says nothing).
+    /// cursors and jobs leave of it, and no more than `block_cache` says. Where that says nothing,
+    /// and the budget is `auto`, the cache sizes itself up to a quarter of it.
     fixed memory_budget: MemoryBudget = MemoryBudget::Auto;
+    /// The part, in percent, of the process's time over ten seconds that misses of the block cache
+    /// may cost before it doubles, where `block_cache` is `auto`. The process's time is the longer
+    /// of these ten seconds and of what its threads have run in them. 100 or more keeps it at its
+    /// 32 MiB, if no more than one thread reads.
+    live block_cache_miss_percent: f64 = 2.0, in 0.0..=1e6;
+    /// Seconds after which memory that was not used goes back to the system: what a block cache
+    /// that is `auto` has beyond 32 MiB, and memory that is kept of former memtables.
+    live unused_memory_seconds: u64 = 60, in 1..=1 << 30;
     /// Checks, when a table is first used, that it is the one that the MANIFEST means.
     fixed verify_sst_unique_id_in_manifest: bool = true;
     /// Reserves space for WALs, and for files that are written around the system's cache, before

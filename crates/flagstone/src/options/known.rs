@@ -23,6 +23,8 @@ pub const OWN: &[&str] = &[
     "deletion_compaction_delay",
     "background_niceness",
     "memory_budget",
+    "block_cache_miss_percent",
+    "unused_memory_seconds",
     "reserved_disk_space",
     "cache_follows_compaction",
     "filter_bits_per_level",

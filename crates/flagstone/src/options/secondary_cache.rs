@@ -4,7 +4,8 @@
 //! ```text
 //! block_cache      8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
 //!                  secondary_cache={compressed_secondary_cache://capacity=16M;...};},
-//!                  or auto: what a memory_budget in bytes leaves, else 32M
+//!                  or auto: what a memory_budget in bytes leaves, from 32M on as much as misses are
+//!                  worth with one of auto, and 32M without
 //! blob_cache       the same without a secondary_cache, or nullptr
 //! secondary_cache  compressed_secondary_cache://capacity=16M;compression_type=kLZ4Compression;..., or nullptr
 //! ```

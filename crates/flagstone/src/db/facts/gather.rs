@@ -188,6 +188,11 @@ fn database_facts(db: &DbInner, strays: u64, facts: &mut Facts) -> DatabaseFacts
         cache_evictions: looked_up.evictions,
         ..DatabaseFacts::default()
     };
+    if let Some(auto) = db.tables.caches().auto().map(|auto| auto.report()) {
+        found.cache_auto_max = auto.capacity_max;
+        found.cache_is_too_little = auto.is_too_little;
+        found.cache_auto_why = auto.why;
+    }
     add_pins(db, &mut found);
     found
 }

@@ -168,6 +168,12 @@ facts! {
         knows_cache: bool = true,
         /// Bytes that the block cache may have.
         cache_bytes: u64 = 32 << 20,
+        /// The most bytes that it may come to; 0 where it keeps the size that somebody gave it.
+        cache_auto_max: u64 = 0,
+        /// It would grow if it could, or gave memory back that was short.
+        cache_is_too_little: bool = false,
+        /// Why it has its size, in words.
+        cache_auto_why: String = String::new(),
         /// Lookups in the block cache since it was made that found their block.
         cache_hits: u64 = 0,
         /// Those that did not.

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
 use crate::db::background::jobs_apart;
@@ -35,7 +36,7 @@ impl Member for Jobs {
                 match role {
                     Role::Flush => {
                         self.purge_between_flushes();
-                        self.trim_if_resting();
+                        self.give_memory_back();
                     }
                     Role::Compaction => self.purge_obsolete_files(),
                 }
@@ -90,6 +91,7 @@ impl Jobs {
             roles.into_iter().try_fold(false, |worked, role| Ok(worked || self.attempt_one(role)?));
         if let Ok(false) = outcome {
             self.purge_obsolete_files();
+            self.give_memory_back();
         }
         self.context.events.tell();
         outcome
@@ -147,11 +149,18 @@ impl Jobs {
         })
     }
 
-    /// Nobody writes much now. Enough memory is kept for the next memtable.
-    fn trim_if_resting(&self) {
+    /// Nothing is to be done: what is not needed goes back to the system. Where little is written,
+    /// the memory of one memtable is kept, and none if none was begun or flushed for
+    /// `unused_memory_seconds`.
+    fn give_memory_back(&self) {
         if self.background.is_resting() {
             self.arenas.trim(self.limits.largest_write_buffer() as usize);
         }
+        let unused_us =
+            self.context.settings.load().unused_memory_seconds.saturating_mul(1_000_000);
+        let freed = self.arenas.trim_unused(self.context.env.clock.now_us(), unused_us);
+        ReleasedAtEnd::default().expect(freed);
+        self.tables.size_cache();
     }
 
     /// A full disk, or too many open files, does not stop writes for a compaction's sake: it is

@@ -19,6 +19,7 @@ use crate::cache::CacheStatistics;
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
+use crate::db::memory::AutoCacheMemory;
 use crate::db::pins;
 use crate::db::statistics::Ticker;
 use crate::db::tree::damage;
@@ -234,6 +235,16 @@ fn state_text(db: &DbInner) -> String {
         control.held_up_us(now_us),
         control.stopped_us(now_us) / 1_000_000,
         db.tables.caches().blocks().capacity()
+    ) + &auto_cache_text(db)
+}
+
+/// What a block cache says that sizes itself.
+fn auto_cache_text(db: &DbInner) -> String {
+    let Some(auto) = db.tables.caches().auto() else { return String::new() };
+    let AutoCacheMemory { capacity_max, is_too_little, why, .. } = auto.report();
+    format!(
+        "block cache at most : {capacity_max} bytes\nblock cache is too little : {is_too_little}\n\
+         block cache is auto : {why}\n"
     )
 }
 

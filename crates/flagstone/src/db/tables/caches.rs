@@ -8,11 +8,10 @@ use std::sync::{Arc, Weak};
 
 use crate::cache::{CacheOwner, CacheSettings, MemoryAccount};
 use crate::db::budget::{Budget, BudgetRule, CacheShares, CachesWanted};
+use crate::db::tables::auto_cache::AutoCache;
+use crate::db::tables::auto_size::BEGINNING;
 use crate::options::{MemoryBudget, Options};
 use crate::sst::{BlockCache, CompressedCache};
-
-/// Bytes of a block cache whose size nobody gave; RocksDB's default.
-const DEFAULT_BLOCK_CACHE_SIZE: usize = 32 << 20;
 
 /// What blocks and values are kept in.
 pub(in crate::db) struct Caches {
@@ -24,6 +23,8 @@ pub(in crate::db) struct Caches {
     /// Where values from blob files lie, if not in that.
     blobs: Option<BlobCache>,
     second_tier: Option<Arc<CompressedCache>>,
+    /// What sizes that of blocks, where nobody gave it a size.
+    auto: Option<Arc<AutoCache>>,
 }
 
 impl Caches {
@@ -35,6 +36,8 @@ impl Caches {
         budget: &BudgetRule,
     ) -> Self {
         let is_shared = options.block_cache.is_some();
+        let auto = sizes_itself(options, budget)
+            .then(|| Arc::new(AutoCache::new(&options.env, &options.db, account, budget)));
         let wanted = CachesWanted {
             blocks: block_cache_wanted(options),
             second_tier: options.db.compressed_secondary_cache_size as usize,
@@ -65,21 +68,30 @@ impl Caches {
         let second_tier = (shares.second_tier > 0)
             .then(|| Arc::new(CompressedCache::new(&own_cache(options, shares.second_tier))));
         let blobs = BlobCache::new(options, shares.blobs);
+        if let Some(auto) = &auto {
+            auto.watch(&blocks);
+        }
         if let Some(now) = now {
             let own_blobs = blobs.as_ref().filter(|blobs| !blobs.is_shared);
             let caches = OwnCaches {
                 blocks: if is_shared { Weak::new() } else { Arc::downgrade(&blocks) },
                 second_tier: second_tier.as_ref().map_or(Weak::new(), Arc::downgrade),
                 blobs: own_blobs.map_or(Weak::new(), |blobs| Arc::downgrade(&blobs.cache)),
+                auto: auto.clone(),
             };
             caches.follow(budget.clone(), now, account, wanted);
         }
-        Self { owner: blocks.new_owner(), blocks, is_shared, blobs, second_tier }
+        Self { owner: blocks.new_owner(), blocks, is_shared, blobs, second_tier, auto }
     }
 
     /// Of blocks, and of values that have none of their own.
     pub(in crate::db) fn blocks(&self) -> &Arc<BlockCache> {
         &self.blocks
+    }
+
+    /// What sizes that, where nobody gave it a size.
+    pub(in crate::db) fn auto(&self) -> Option<&Arc<AutoCache>> {
+        self.auto.as_ref()
     }
 
     /// Bytes of those that nobody else has.
@@ -170,6 +182,7 @@ struct OwnCaches {
     blocks: Weak<BlockCache>,
     second_tier: Weak<CompressedCache>,
     blobs: Weak<BlockCache>,
+    auto: Option<Arc<AutoCache>>,
 }
 
 impl OwnCaches {
@@ -188,9 +201,9 @@ impl OwnCaches {
             let (Some(held), Some(budget)) = (held.upgrade(), rule.now()) else { return };
             held.follow_every(budget.step());
             held.release_every(budget.release_step());
-            held.freed(
-                self.set(&budget.caches(&held, &wanted)) + rule.free_if_pressed(&budget, &held),
-            );
+            let blocks = self.auto.as_ref().map_or(wanted.blocks, |auto| Some(auto.bytes()));
+            let shares = budget.caches(&held, &CachesWanted { blocks, ..wanted });
+            held.freed(self.set(&shares) + rule.free_if_pressed(&budget, &held));
         });
         account.release_every(now.release_step());
     }
@@ -216,12 +229,19 @@ impl OwnCaches {
     }
 }
 
-/// The most bytes of the block cache; `None` for what a budget of so many bytes leaves.
+/// Whether the block cache is of a size that nobody gave, in a budget of which nobody said that it
+/// is to be used up.
+fn sizes_itself(options: &Options, budget: &BudgetRule) -> bool {
+    let has_size = options.block_cache.is_some() || options.block_cache_size.is_some();
+    !has_size && options.db.memory_budget == MemoryBudget::Auto && budget.now().is_some()
+}
+
+/// The most bytes of the block cache, at first; `None` for what a budget of so many bytes leaves.
 fn block_cache_wanted(options: &Options) -> Option<usize> {
     match (options.block_cache_size, options.db.memory_budget) {
         (Some(bytes), _) => Some(bytes as usize),
         (None, MemoryBudget::Bytes(_)) => None,
-        (None, MemoryBudget::Auto | MemoryBudget::None) => Some(DEFAULT_BLOCK_CACHE_SIZE),
+        (None, MemoryBudget::Auto | MemoryBudget::None) => Some(BEGINNING as usize),
     }
 }
 

@@ -260,7 +260,17 @@ impl Tables {
     /// Takes over options of the database that have changed; whether the caches are to hear of it,
     /// through the account.
     pub(in crate::db) fn note_settings(&self, settings: &DbSettings) -> bool {
+        if let Some(auto) = self.caches.auto() {
+            auto.set_rules(settings);
+        }
         self.budget.set(settings)
+    }
+
+    /// A block cache that sizes itself looks whether it should have another size.
+    pub(in crate::db) fn size_cache(&self) {
+        if let Some(auto) = self.caches.auto() {
+            auto.look(self.clock.now_us());
+        }
     }
 
     /// How many table and blob files readers may hold open, as `max_open_files` says.
@@ -399,6 +409,8 @@ pub(in crate::db) fn tombstones_of(table: &Table) -> Option<&Arc<FragmentedRange
     Some(table.range_tombstones()).filter(|tombstones| !tombstones.is_empty())
 }
 
+pub(in crate::db) mod auto_cache;
+pub(in crate::db) mod auto_size;
 pub(in crate::db) mod caches;
 pub(in crate::db) mod damage_reports;
 pub(in crate::db) mod level_files;
