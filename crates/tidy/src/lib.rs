@@ -61,8 +61,6 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/base/allocator.rs",
     "crates/flagstone/src/base/chunk.rs",
     "crates/flagstone/src/base/chunk/tests.rs",
-    "crates/flagstone/src/base/combining_lock.rs",
-    "crates/flagstone/src/base/combining_lock/tests.rs",
     "crates/flagstone/src/base/compression/lz4.rs",
     "crates/flagstone/src/base/prefetch.rs",
     "crates/flagstone/src/base/shared_piece.rs",

@@ -4,7 +4,6 @@ pub mod allocator;
 pub mod checksum;
 pub(crate) mod chunk;
 pub mod coding;
-mod combining_lock;
 mod compaction_filter;
 pub mod comparator;
 pub mod compression;
@@ -38,7 +37,6 @@ pub(crate) mod sync;
 mod temperature;
 pub mod unique_id;
 
-pub(crate) use combining_lock::CombiningLock;
 pub use compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision,
     FilteredKind, KeepEverything, TableFileCreationReason,

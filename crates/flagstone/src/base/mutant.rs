@@ -62,10 +62,14 @@ mutants! {
     PurgeUnderReaders,
     /// A flush of families together is installed although an older one is not.
     InstallFlushOutOfTurn,
-    /// Of several writers whose work is asked for while another writes, one has it done.
-    ForgetOthersWork,
-    /// A panic in the work that a writer does for another is its own.
-    LetOthersPanic,
+    /// A write is published before one with a lower sequence number is inserted.
+    PublishOutOfOrder,
+    /// A write is acknowledged before one with a lower sequence number is inserted.
+    AcknowledgeOutOfOrder,
+    /// Nobody is woken who waits for the insertions of others.
+    ForgetSleepers,
+    /// A memtable is switched while a writer inserts into it.
+    SwitchUnderWriters,
     /// Nobody is woken when a flush is done.
     ForgetWakeUp,
     /// No waiter is woken when a compaction no longer counts as running.

@@ -47,6 +47,14 @@ impl SnapshotList {
         Arc::default()
     }
 
+    /// Shows readers all writes up to a sequence number.
+    #[inline]
+    pub fn publish(&self, sequence: SequenceNumber) {
+        if self.published.load(Ordering::Acquire) < sequence {
+            self.published.fetch_max(sequence, Ordering::AcqRel);
+        }
+    }
+
     /// Registers a snapshot at the published sequence number, for the caller.
     #[track_caller]
     pub fn take(self: &Arc<Self>, unix_seconds: u64) -> Snapshot {

@@ -24,8 +24,8 @@ markers! {
     WriteDelayed,
     /// A writer was stopped until the tree changed.
     WriteStopped,
-    /// A writer slept until it had the commit lock, and found its write done by another one.
-    WorkDoneByAnother,
+    /// A writer slept until writes before it were inserted.
+    SleptForInsertions,
     /// A thread that had given way left its work to one that had not, as somebody slept for it.
     WorkHurried,
     /// A compaction paused for a flush, so that no more jobs ran than may.

@@ -30,9 +30,9 @@ mod ranked;
 mod unranked;
 
 #[cfg(any(test, feature = "mutants"))]
-pub use ranked::{Condvar, Mutex, MutexGuard, RwLock, check_order, ranked};
+pub use ranked::{Condvar, Mutex, MutexGuard, RwLock, ranked};
 #[cfg(not(any(test, feature = "mutants")))]
-pub use unranked::{Condvar, Mutex, MutexGuard, RwLock, check_order, ranked};
+pub use unranked::{Condvar, Mutex, MutexGuard, RwLock, ranked};
 
 /// The place of a lock in the order in which threads take locks: a thread takes a lock only if its
 /// rank is above the ranks of all locks that it holds.

@@ -93,12 +93,6 @@ pub const fn ranked<T>(rank: Rank, value: T) -> Mutex<T> {
     Mutex { rank, plain: plain::Mutex::new(value) }
 }
 
-/// Panics if the calling thread may not take the lock now.
-#[track_caller]
-pub fn check_order<T: ?Sized>(lock: &Mutex<T>) {
-    check(lock.rank, std::any::type_name::<T>());
-}
-
 /// A lock with a rank.
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized> {
@@ -121,7 +115,7 @@ impl<T: ?Sized> Mutex<T> {
     /// Waits for the lock.
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        check_order(self);
+        check(self.rank, std::any::type_name::<T>());
         let plain = self.plain.lock();
         MutexGuard { plain, held: Held::new(self.rank, Self::name()) }
     }

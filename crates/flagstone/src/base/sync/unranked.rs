@@ -7,7 +7,3 @@ pub use super::plain::{Condvar, Mutex, MutexGuard, RwLock};
 pub const fn ranked<T>(_rank: Rank, value: T) -> Mutex<T> {
     Mutex::new(value)
 }
-
-/// Checks nothing.
-#[inline]
-pub fn check_order<T>(_lock: &Mutex<T>) {}

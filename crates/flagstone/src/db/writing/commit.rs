@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
@@ -13,16 +14,23 @@ use crate::db::writing::pipeline::steps::Numbers;
 use crate::env::WritableFile;
 use crate::wal::{self, PredecessorWal};
 
-/// A family as the writer sees it.
+/// A family as the commit lock knows it.
 pub(in crate::db) struct WriteTarget {
-    pub(in crate::db) family: Arc<Family>,
-    pub(in crate::db) mem: Arc<Generation>,
+    /// Where its writes go.
+    pub(in crate::db) to: Arc<Destination>,
     /// The memtable is full or a flush was asked for: the next writer switches it.
     pub(in crate::db) switch_wanted: bool,
     /// A drop of the family found the disk full: the MANIFEST may say that it is gone.
     pub(in crate::db) drop_in_doubt: bool,
-    /// What the memtable has in [`Commit::memtable_bytes`].
-    pub(in crate::db) counted: u64,
+}
+
+/// Where the writes to a family go, up to the next switch. A writer keeps it while it inserts,
+/// without the commit lock.
+pub(in crate::db) struct Destination {
+    pub(in crate::db) family: Arc<Family>,
+    pub(in crate::db) mem: Arc<Generation>,
+    /// What the memtable has in the sum of all.
+    counted: AtomicU64,
 }
 
 /// What the commit lock guards; the lock itself, which those look at who wait for it, lies in a
@@ -33,8 +41,6 @@ pub(in crate::db) struct Commit {
     pub(in crate::db) log: ActiveLog,
     pub(in crate::db::writing) numbers: Numbers,
     pub(in crate::db) targets: BTreeMap<ColumnFamilyId, WriteTarget>,
-    /// Bytes of the targets' memtables, but for empty ones.
-    pub(in crate::db) memtable_bytes: u64,
     pub(in crate::db) debt: SyncDebt,
     pub(in crate::db) asked: Asked,
     pub(in crate::db) end: Ending,
@@ -127,29 +133,67 @@ impl Commit {
         self.targets.get(&id)
     }
 
-    pub(in crate::db) fn add_target(&mut self, family: Arc<Family>, mem: Arc<Generation>) {
-        let counted = mem.bytes_in_use();
-        self.memtable_bytes += counted;
+    pub(in crate::db) fn add_target(
+        &mut self,
+        family: Arc<Family>,
+        mem: Arc<Generation>,
+        sum: &MemtableBytes,
+    ) {
         let id = family.id;
-        let target =
-            WriteTarget { family, mem, switch_wanted: false, drop_in_doubt: false, counted };
-        self.targets.insert(id, target);
+        let to = Arc::new(Destination { family, mem, counted: AtomicU64::new(0) });
+        to.count(sum);
+        self.targets.insert(id, WriteTarget { to, switch_wanted: false, drop_in_doubt: false });
     }
 
-    pub(in crate::db) fn remove_target(&mut self, id: ColumnFamilyId) {
+    pub(in crate::db) fn remove_target(&mut self, id: ColumnFamilyId, sum: &MemtableBytes) {
         if let Some(target) = self.targets.remove(&id) {
-            self.memtable_bytes -= target.counted;
+            target.to.count_no_more(sum);
         }
     }
 }
 
 impl WriteTarget {
-    /// Counts what the memtable has come to, or what a fresh one has, in all memtables' `sum`.
+    /// From now on writes go to that memtable, which is empty. No writer is inserting.
+    pub(in crate::db) fn switch(&mut self, mem: Arc<Generation>, sum: &MemtableBytes) {
+        self.to.count_no_more(sum);
+        let family = self.to.family.clone();
+        self.to = Arc::new(Destination { family, mem, counted: AtomicU64::new(0) });
+        self.to.count(sum);
+    }
+}
+
+/// Bytes of the memtables that take writes, but for empty ones.
+#[derive(Default)]
+pub(in crate::db) struct MemtableBytes(AtomicU64);
+
+impl MemtableBytes {
     #[inline]
-    pub(in crate::db) fn count(&mut self, sum: &mut u64) {
+    pub(in crate::db) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Destination {
+    /// Counts what the memtable has come to.
+    #[inline]
+    pub(in crate::db) fn count(&self, sum: &MemtableBytes) {
+        // It grows by large pieces, so that most writes change nothing here.
         let now = self.mem.bytes_in_use();
-        *sum = *sum - self.counted + now;
-        self.counted = now;
+        if now > self.counted.load(Ordering::Relaxed) {
+            let before = self.counted.fetch_max(now, Ordering::Relaxed);
+            sum.0.fetch_add(now.saturating_sub(before), Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes that it has in the sum of all.
+    pub(in crate::db) fn counted(&self) -> u64 {
+        self.counted.load(Ordering::Relaxed)
+    }
+
+    /// Takes it off the sum. What a writer still adds is not counted.
+    fn count_no_more(&self, sum: &MemtableBytes) {
+        let counted = self.counted.swap(u64::MAX, Ordering::Relaxed);
+        sum.0.fetch_sub(counted, Ordering::Relaxed);
     }
 }
 

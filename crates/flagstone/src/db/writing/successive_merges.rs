@@ -13,17 +13,17 @@ use crate::base::sync::Ordering;
 use crate::base::{MAX_SEQUENCE_NUMBER, SequenceNumber, Sometimes, ValueType};
 use crate::batch::WriteBatch;
 use crate::db::reading::Reader;
-use crate::db::writing::commit::WriteTarget;
+use crate::db::writing::commit::Destination;
 use crate::iter::Outcome;
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
 
-/// The value that goes into the memtable, with the commit lock held, in place of an operand;
-/// `None` if the operand does.
+/// The value that goes into the memtable in place of an operand; `None` if the operand does. All
+/// earlier writes are in the memtable.
 #[inline]
 pub(super) fn merged_at_once(
     reader: &Reader,
-    target: &WriteTarget,
+    target: &Destination,
     key: &[u8],
     operand: &[u8],
     sequence: SequenceNumber,
@@ -37,7 +37,7 @@ pub(super) fn merged_at_once(
 #[cold]
 fn merge_now(
     reader: &Reader,
-    target: &WriteTarget,
+    target: &Destination,
     most: u64,
     key: &[u8],
     operand: &[u8],

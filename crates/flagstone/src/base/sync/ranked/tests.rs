@@ -1,7 +1,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
-use crate::base::CombiningLock;
 
 /// The message of the panic that `work` ends with.
 fn panic_of(work: impl FnOnce()) -> String {
@@ -66,19 +65,4 @@ fn a_lock_that_was_only_tried_for_counts() {
     let (commit, state) = (ranked(Rank::Commit, ()), ranked(Rank::State, ()));
     let _state = state.try_lock().expect("it is free");
     assert!(panic_of(|| drop(commit.lock())).contains("Commit"));
-}
-
-/// A thread that holds a later lock must not wait for work either, whichever thread would do it.
-#[test]
-fn work_is_not_asked_for_under_a_later_lock() {
-    let (commit, state) = (CombiningLock::new(Rank::Commit, 0u8), ranked(Rank::State, ()));
-    commit.run(|sum| {
-        // As a commit that asks the tree, for its own thread or for another.
-        let _state = state.lock();
-        *sum += 1;
-    });
-    let held = state.lock();
-    assert!(panic_of(|| commit.run(|sum| *sum += 1)).contains("Commit"));
-    drop(held);
-    assert_eq!(*commit.lock(), 1);
 }

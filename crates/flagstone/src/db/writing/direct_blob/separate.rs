@@ -15,7 +15,7 @@ use crate::db::family::generation::Generation;
 use crate::db::statistics::Ticker;
 use crate::db::writing::commit::Commit;
 use crate::db::writing::direct_blob::DirectBlobs;
-use crate::db::writing::pipeline::write::check_operation;
+use crate::db::writing::pipeline::named::check_operation;
 use crate::env::IoMode;
 use crate::options::{PrepopulateBlobCache, WriteOptions};
 
@@ -83,7 +83,7 @@ impl BlobsOfBatch<'_> {
     pub(in crate::db) fn attach(&self, commit: &Commit) {
         let Self::Whole(family, file) = self else { return };
         match commit.target(*family) {
-            Some(target) => target.mem.blobs.attach(file.clone()),
+            Some(target) => target.to.mem.blobs.attach(file.clone()),
             None => file.give_up(),
         }
     }
@@ -94,7 +94,7 @@ impl BlobsOfBatch<'_> {
         used.iter().all(|used| {
             commit
                 .target(used.family)
-                .is_some_and(|target| Arc::ptr_eq(&target.mem, &used.generation))
+                .is_some_and(|target| Arc::ptr_eq(&target.to.mem, &used.generation))
         })
     }
 }

@@ -1,13 +1,18 @@
 //! The commit pipeline: what writers share.
 //!
 //! - `steps`: the order of the steps of a commit.
-//! - `write`: the way of a batch.
+//! - `insertions`: publishing in order what is inserted side by side.
+//! - `write`: the way of a batch; `named`: the families that it names; `insert`: its way into the
+//!   memtables.
 //! - `switch`: memtables and WALs that take over from full ones.
 //! - `wal_sync`: syncs of the WAL, for many writers at once.
 //!
 //! Here is what the rest of the engine asks of it. None of these verbs hands out the commit lock;
 //! work that must happen between two commits is given to the verb.
 
+mod insert;
+mod insertions;
+pub(in crate::db::writing) mod named;
 pub(in crate::db::writing) mod steps;
 mod switch;
 mod wal_sync;
@@ -15,10 +20,9 @@ pub(in crate::db::writing) mod write;
 
 use std::sync::Arc;
 
-use crate::base::sync::{Ordering, Rank};
+use crate::base::sync::{AtomicBool, Mutex, Ordering, Rank, ranked};
 use crate::base::{
-    ColumnFamilyId, CombiningLock, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
-    SnapshotList,
+    ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, SnapshotList,
 };
 use crate::batch::WriteBatch;
 use crate::blob::GarbageMeter;
@@ -35,9 +39,10 @@ use crate::db::tree::{Below, Tree};
 use crate::db::wal_space::WalSpace;
 use crate::db::write_control::WriteControl;
 use crate::db::writing::admission::Admission;
-use crate::db::writing::commit::Commit;
+use crate::db::writing::commit::{Commit, MemtableBytes};
 use crate::db::writing::direct_blob::{DirectBlobs, DirectInputs};
 use crate::db::writing::file_syncs::FileSyncs;
+use crate::db::writing::pipeline::insertions::Insertions;
 use crate::db::writing::pipeline::wal_sync::WalSync;
 use crate::db::writing::wal_files::WalFiles;
 use crate::memtable::ArenaPool;
@@ -57,9 +62,19 @@ pub(in crate::db) struct Pipeline {
     wals: WalFiles,
     blobs: DirectBlobs,
     syncs: Arc<FileSyncs>,
-    commit: CombiningLock<Commit>,
+    commit: Mutex<Commit>,
+    insertions: Insertions,
+    fullness: Fullness,
     wal_sync: WalSync,
     wal_space: Arc<WalSpace>,
+}
+
+/// What writers tell of the memtables, without the commit lock.
+#[derive(Default)]
+struct Fullness {
+    bytes: MemtableBytes,
+    /// A memtable that takes writes has become full: the next writer switches it.
+    is_any_full: AtomicBool,
 }
 
 /// The WAL that takes the writes, at one moment.
@@ -88,10 +103,12 @@ impl Pipeline {
             limits: below.limits,
             tables: below.tables,
             reader,
+            insertions: Insertions::new(below.snapshots.clone()),
+            fullness: Fullness::default(),
             snapshots: below.snapshots,
             arenas,
             syncs,
-            commit: CombiningLock::new(Rank::Commit, Commit::default()),
+            commit: ranked(Rank::Commit, Commit::default()),
             wal_sync: WalSync::default(),
             wal_space: below.wal_space,
         }
@@ -127,7 +144,7 @@ impl Pipeline {
         commit.log.writer = Some(writer);
         commit.log.number = number;
         for (family, mem) in begin()? {
-            commit.add_target(family, mem);
+            commit.add_target(family, mem, &self.fullness.bytes);
         }
         Ok(())
     }
@@ -175,7 +192,7 @@ impl Pipeline {
         let mut commit = self.commit.lock();
         let families = create(commit.log.number)?;
         for (family, mem) in &families {
-            commit.add_target(family.clone(), mem.clone());
+            commit.add_target(family.clone(), mem.clone(), &self.fullness.bytes);
         }
         Ok(families.into_iter().map(|(family, _)| family).collect())
     }
@@ -191,7 +208,8 @@ impl Pipeline {
                 commit.asked.settle_drop = true;
             }
         })?;
-        commit.remove_target(family.id);
+        self.insertions.wait_for_all()?;
+        commit.remove_target(family.id, &self.fullness.bytes);
         commit.ask_again_for_wals();
         Ok(())
     }
@@ -225,6 +243,8 @@ impl Pipeline {
     /// is written.
     pub(in crate::db) fn between_commits<T>(&self, work: impl FnOnce(Option<ActiveWal>) -> T) -> T {
         let commit = self.commit.lock();
+        // Behind a panic the database is poisoned, and what is not inserted stays so.
+        self.insertions.wait_for_all().ok();
         work(commit.active_wal())
     }
 
@@ -236,6 +256,7 @@ impl Pipeline {
         let mut commit = self.commit.lock();
         if commit.log.writer.is_some() {
             self.flush_log(&mut commit)?;
+            self.insertions.wait_for_all()?;
         }
         work(commit.active_wal())
     }

@@ -6,14 +6,16 @@
 //!    writes no byte, so that a refused write leaves nothing.
 //! 2. **Append** ([`Steps::append`]): one record in the WAL, with the next sequence number. It
 //!    takes no number yet. A write without the WAL leaves this step out.
-//! 3. **Insert** ([`Steps::insert`]): takes the sequence numbers and puts the operations into the
-//!    memtables.
-//! 4. **Finish** ([`Steps::finish`]): publishes the last number, unless this write or one before it
-//!    waits for a sync.
+//! 3. **Number** ([`Steps::take_numbers`]): takes the sequence numbers, and pins the memtables that
+//!    the operations go to.
+//! 4. **Finish** ([`Steps::finish`]): takes a turn in the order of publication ([`super::insertions`]),
+//!    and says whether the write waits for a sync.
+//!
+//! Then, without the lock, the operations are inserted, side by side with those of others.
 //!
 //! An ordinary write goes through all of them. A prepared transaction is checked and appended; its
-//! commit is appended as a record of its own, and then inserts what was logged earlier, with the
-//! WAL in which that lies. A check for conflicts is step 1.
+//! commit is appended as a record of its own, and then takes numbers for what was logged earlier,
+//! with the WAL in which that lies. A check for conflicts is step 1.
 //!
 //! What the steps need of WAL, memtables and readers is [`CommitEnv`] (Pebble's `commitEnv`).
 
@@ -49,22 +51,26 @@ pub(super) trait CommitEnv {
     /// Why the record is not in the WAL. Then nothing of it is, or the database is poisoned.
     fn append(&mut self, batch: &WriteBatch, joins_sync: bool) -> Result<FileNumber>;
 
-    /// Puts the operations of a batch into the memtables, numbered from `first` on. They lie in the
-    /// WAL `logged`, which must be kept until the memtables are flushed; `None` if in no WAL.
-    fn insert(&mut self, batch: &WriteBatch, first: SequenceNumber, logged: Option<FileNumber>);
+    /// Pins the memtables that the operations of a batch go to, numbered from `first` on. They lie
+    /// in the WAL `logged`, which must be kept until the memtables are flushed; `None` if in no WAL.
+    fn pin(&mut self, batch: &WriteBatch, first: SequenceNumber, logged: Option<FileNumber>);
 
     /// The last sequence number that readers see.
     fn published(&self) -> SequenceNumber;
 
-    /// Shows readers all writes up to a sequence number.
-    fn publish(&self, sequence: SequenceNumber);
+    /// What says, once the operations are inserted, that they are.
+    type Turn;
+
+    /// Takes a turn behind all writes before this one. When they and this one are inserted, readers
+    /// are shown all up to `publishes`, if that is given.
+    fn take_turn(&mut self, publishes: Option<SequenceNumber>) -> Self::Turn;
 }
 
 /// What remains of a write once its steps are done.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Committed {
-    /// Nothing.
-    Published,
+    /// Its turn, which publishes it.
+    Published { last: SequenceNumber },
     /// It waits for a sync up to `wanted`, or `for_its_own`, before all up to `last`, its own, is
     /// published.
     Waits { wanted: SequenceNumber, last: SequenceNumber, for_its_own: bool },
@@ -135,32 +141,35 @@ impl<E: CommitEnv> Steps<E> {
         Ok(wal)
     }
 
-    /// Inserts a batch, which takes the next sequence numbers. It was logged in the WAL `logged`,
-    /// now or earlier, or in none.
+    /// Takes the next sequence numbers for a batch, and returns the first. It was logged in the WAL
+    /// `logged`, now or earlier, or in none.
     #[inline]
-    pub(super) fn insert(&mut self, batch: &WriteBatch, logged: Option<FileNumber>) {
+    pub(super) fn take_numbers(
+        &mut self,
+        batch: &WriteBatch,
+        logged: Option<FileNumber>,
+    ) -> SequenceNumber {
         let first = self.env.numbers().last + 1;
-        let last = first - 1 + u64::from(batch.count());
-        Mutant::PublishBeforeInsert.breaks(|| self.env.publish(last));
-        self.env.insert(batch, first, logged);
-        self.env.numbers().last = last;
+        self.env.pin(batch, first, logged);
+        self.env.numbers().last = first - 1 + u64::from(batch.count());
+        first
     }
 
-    /// Publishes the write, or says what it waits for.
+    /// Takes the write's turn, and says what it waits for.
     #[inline]
-    pub(super) fn finish(mut self) -> Committed {
+    pub(super) fn finish(mut self) -> (Committed, E::Turn) {
         let last = self.env.numbers().last;
         let is_unnumbered = self.has_record && last == self.before;
         self.env.numbers().unnumbered += u64::from(is_unnumbered);
-        Mutant::PublishBeforeSync.breaks(|| self.env.publish(last));
         if self.is_synced {
             self.env.numbers().sync_target = last;
         } else if !self.is_sync_awaited() {
-            self.env.publish(last);
-            return Committed::Published;
+            return (Committed::Published { last }, self.env.take_turn(Some(last)));
         }
         let wanted = self.env.numbers().sync_target;
-        Committed::Waits { wanted, last, for_its_own: self.is_synced && is_unnumbered }
+        let for_its_own = self.is_synced && is_unnumbered;
+        let publishes = Mutant::PublishBeforeSync.is_on().then_some(last);
+        (Committed::Waits { wanted, last, for_its_own }, self.env.take_turn(publishes))
     }
 
     #[inline]

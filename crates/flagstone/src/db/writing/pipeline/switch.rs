@@ -23,10 +23,15 @@ impl Pipeline {
 
     /// Switches every memtable that wants it.
     pub(in crate::db) fn switch_wanted_memtables(&self, commit: &mut Commit) -> Result<()> {
+        if self.fullness.is_any_full.swap(false, Ordering::AcqRel) {
+            for target in commit.targets.values_mut() {
+                target.switch_wanted |= target.to.family.is_full(&target.to.mem);
+            }
+        }
         if self.wal_limit_reached(commit) {
             self.want_switch_of_oldest_wal(commit);
         }
-        if commit.memtables_reach(self.limits.memtable_bytes()) {
+        if self.memtables_reach_limit() {
             commit.want_switch_of_largest(self.limits.memtable_bytes() / 2);
         }
         let wanted: Vec<ColumnFamilyId> = commit
@@ -65,10 +70,10 @@ impl Pipeline {
         for id in families {
             let Some(target) = commit.targets.get_mut(id) else { continue };
             target.switch_wanted = false;
-            if !target.mem.is_empty() {
-                target.mem = self.new_memtable(&target.family);
-                fresh.push((*id, target.mem.clone()));
-                target.count(&mut commit.memtable_bytes);
+            if !target.to.mem.is_empty() {
+                let mem = self.new_memtable(&target.to.family);
+                fresh.push((*id, mem.clone()));
+                target.switch(mem, &self.fullness.bytes);
             }
         }
         self.tree.seal(ended, commit.log.number, fresh);
@@ -101,6 +106,13 @@ impl Pipeline {
         Ok(ended)
     }
 
+    /// Whether the memtables that take writes have so many bytes together that some are to be
+    /// flushed.
+    #[inline]
+    pub(super) fn memtables_reach_limit(&self) -> bool {
+        self.fullness.bytes.get() >= self.limits.memtable_bytes()
+    }
+
     /// Whether the WALs together have grown so large that families which keep the oldest must be
     /// flushed, or, beyond the cap, all. Asks once for each oldest WAL.
     pub(in crate::db) fn wal_limit_reached(&self, commit: &Commit) -> bool {
@@ -126,7 +138,7 @@ impl Pipeline {
         let targets = commit.targets.iter();
         let memtables = targets.map(|(id, target)| WrittenTo {
             id: *id,
-            is_empty: target.mem.is_empty(),
+            is_empty: target.to.mem.is_empty(),
             is_wanted: target.switch_wanted,
         });
         let OldestWal { oldest, to_switch, is_asked } = self.tree.ask_for_oldest_wal(

@@ -13,6 +13,9 @@
 //! 5. Closing, and a switch of a memtable while a sync is pending, sync by the same rules with the
 //!    commit lock held; a flush syncs the WALs before the active one.
 //!
+//! What a sync covers may still be inserted into memtables meanwhile: who leads waits for that, too,
+//! before it publishes.
+//!
 //! **Invariant.** A write that asked for a sync, and everything after it, is published only after
 //! its sync: no reader sees what a power failure may still take back from somebody who asked for
 //! more.
@@ -22,7 +25,7 @@ use std::sync::Arc;
 use crate::base::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Rank, Rounds, ranked, yield_now,
 };
-use crate::base::{Result, SequenceNumber, Sometimes};
+use crate::base::{Mutant, Result, SequenceNumber, Sometimes};
 use crate::db::writing::commit::Commit;
 use crate::db::writing::pipeline::Pipeline;
 use crate::env::{Clock, WritableFile};
@@ -184,7 +187,7 @@ impl Pipeline {
     /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to
     /// where.
     pub(in crate::db) fn sync_and_publish(&self) -> Result<SequenceNumber> {
-        let (blobs, files, last, unnumbered) = {
+        let (blobs, files, last, unnumbered, turn) = {
             let mut commit = self.commit.lock();
             if let Some(outcome) = &commit.end.synced {
                 return outcome.clone();
@@ -197,13 +200,15 @@ impl Pipeline {
             let older = commit.debt.logs.iter().map(|(_, file)| file.clone());
             let files = older.chain([active]).collect::<Vec<_>>();
             let last = commit.numbers.last;
-            (commit.debt.blobs.all(last), files, last, commit.numbers.unnumbered)
+            let turn = self.insertions.next();
+            (commit.debt.blobs.all(last), files, last, commit.numbers.unnumbered, turn)
         };
         let synced = self.syncs.sync_blobs(&blobs).and_then(|()| self.syncs.sync_wals(&files));
         if let Err(error) = synced {
             self.tree.fail(&error);
             return Err(error);
         }
+        self.insertions.wait_for_turns_before(turn)?;
         let mut commit = self.commit.lock();
         commit.debt.blobs.synced(&blobs);
         let older = files.len() - 1;
@@ -213,16 +218,20 @@ impl Pipeline {
             .logs
             .retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
         commit.numbers.unnumbered_synced = commit.numbers.unnumbered_synced.max(unnumbered);
-        self.publish(last);
+        self.snapshots.publish(last);
         Ok(last)
     }
 
     /// The same with the commit lock held, when a memtable is switched while a sync is pending:
-    /// afterwards all that the memtable holds is published, which flush relies on.
+    /// afterwards all that the memtable holds is published, which flush relies on, and nobody is
+    /// inserting.
     pub(in crate::db) fn sync_pending_writes(&self, commit: &mut Commit) -> Result<()> {
+        if !Mutant::SwitchUnderWriters.is_on() {
+            self.insertions.wait_for_all()?;
+        }
         if !self.is_sync_awaited(commit) {
             // Writers that waited for the sync of others may not have come round to it.
-            self.publish(commit.numbers.last);
+            self.snapshots.publish(commit.numbers.last);
             return Ok(());
         }
         Sometimes::SwitchSynced.reached();
@@ -243,7 +252,7 @@ impl Pipeline {
         commit.debt.logs.clear();
         commit.debt.blobs.synced(&blobs);
         commit.numbers.unnumbered_synced = commit.numbers.unnumbered;
-        self.publish(commit.numbers.last);
+        self.snapshots.publish(commit.numbers.last);
         Ok(())
     }
 
@@ -258,8 +267,9 @@ impl Pipeline {
         let older = commit.debt.logs.drain(..).map(|(_, file)| file);
         let files: Vec<_> = older.chain([wal.file().clone()]).collect();
         let synced = blobs.and_then(|()| self.syncs.sync_wals(&files)).and(cut);
+        let synced = synced.and(self.insertions.wait_for_all());
         commit.end.synced = Some(synced.clone().map(|()| last));
-        synced.inspect(|()| self.publish(last))
+        synced.inspect(|()| self.snapshots.publish(last))
     }
 
     /// Syncs the WALs before the active one. A flush of one family of several does so before the

@@ -2,88 +2,30 @@
 //!
 //! 1. Look at the poison and, if the tree is behind, wait for room (`admission`).
 //! 2. Put large values into blob files (`direct_blob`).
-//! 3. Take the commit lock; check the batch against the families; switch memtables that are full.
-//! 4. Assign sequence numbers, append one WAL record (if it is to be synced, to those that the sync
-//!    will write), insert into the memtables.
-//! 5. Publish, or, if this write or one before it asked for a sync, leave the lock and publish
-//!    after the sync ([`super::wal_sync`]).
-//!
-//! Steps 3 and 4, and the publishing of what is not synced, are one piece of work: whoever has the
-//! commit lock does it for those who wait for the lock, too
-//! ([`CombiningLock`](crate::base::CombiningLock)).
+//! 3. Find the families that the batch names ([`NamedFamilies`]).
+//! 4. Take the commit lock; check the batch against the families; switch memtables that are full.
+//! 5. Assign sequence numbers, append one WAL record (if it is to be synced, to those that the sync
+//!    will write), pin the memtables, take a turn ([`super::insertions`]).
+//! 6. Leave the lock; insert into the memtables, beside other writers.
+//! 7. Publish when all before it are in; or, if this write or one before it asked for a sync, after
+//!    the sync ([`super::wal_sync`]).
 //!
 //! **Lock order.** commit, then state. Readers take neither.
 
 use crate::base::sync::Ordering;
-use crate::base::{
-    Code, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode, ValueType,
-};
-use crate::batch::{Operation, WriteBatch};
+use crate::base::{Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode};
+use crate::batch::WriteBatch;
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
-use crate::db::settings::no_merge_operator;
 use crate::db::statistics::Ticker;
-use crate::db::tree::Tree;
 use crate::db::writing::commit::Commit;
-use crate::db::writing::direct_blob::{BlobsOfBatch, OwnFile, Source, names_blobs};
-use crate::db::writing::operations;
+use crate::db::writing::direct_blob::{BlobsOfBatch, OwnFile, Source};
 use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::pipeline::insert::Pins;
+use crate::db::writing::pipeline::insertions::Turn;
+use crate::db::writing::pipeline::named::NamedFamilies;
 use crate::db::writing::pipeline::steps::{CommitEnv, Committed, Numbers, Steps, is_sync_awaited};
-use crate::db::writing::successive_merges::merged_at_once;
-use crate::iter::lookup::locate_value;
 use crate::options::WriteOptions;
-
-/// Bytes of the largest batch that one writer commits for another, its large values included, which
-/// may have to be written once more: no call is to take much longer for what others write, and with
-/// larger ones there is less to gain.
-const OTHERS_BATCH_MAX: u64 = 8 << 10;
-
-/// Where a comparator of the application panics, what is in the memtable of a batch is not all of
-/// it, and the next batch would take its sequence numbers once more.
-struct WholeOrPoisoned<'a>(&'a Tree);
-
-impl Drop for WholeOrPoisoned<'_> {
-    #[cold]
-    fn drop(&mut self) {
-        let error = Error::new(Code::Aborted, "a write ended with a panic, half done");
-        self.0.fail(&error);
-    }
-}
-
-/// What would make replaying an operation of a batch fail; `family` is what it names, if it is
-/// there.
-#[inline]
-pub(in crate::db::writing) fn check_operation(
-    operation: &Operation<'_>,
-    family: Option<&Family>,
-    ignore_missing_families: bool,
-) -> Result<()> {
-    if operation.is_transaction_marker() {
-        return Err(Error::not_supported("a batch with two-phase transactions cannot be written"));
-    }
-    let Some(family) = family else {
-        return match operation.family() {
-            Some(id) if !ignore_missing_families => Err(Error::invalid_argument(format!(
-                "the batch names column family {id}, which does not exist or was dropped"
-            ))),
-            _ => Ok(()),
-        };
-    };
-    match operation {
-        Operation::Merge { .. } if family.options.load().merge_operator.is_none() => {
-            Err(no_merge_operator(&family.name))
-        }
-        Operation::PutEntity { key, entity, .. } => {
-            locate_value(key, ValueType::WideColumnEntity, entity).map(drop).map_err(as_argument)
-        }
-        Operation::DeleteRange { begin, end, .. }
-            if family.comparator().compare(begin, end).is_gt() =>
-        {
-            Err(Error::invalid_argument("the begin of a range deletion is after its end"))
-        }
-        _ => Ok(()),
-    }
-}
 
 impl Pipeline {
     /// Writes a batch atomically.
@@ -157,13 +99,26 @@ impl Pipeline {
         mut blobs: BlobsOfBatch<'_>,
         bytes: u64,
     ) -> Result<()> {
-        let committed = if bytes <= OTHERS_BATCH_MAX {
-            self.commit
-                .run(|commit| self.commit_locked(commit, options, batch, &mut blobs, bytes))?
-        } else {
-            self.commit_locked(&mut self.commit.lock(), options, batch, &mut blobs, bytes)?
+        let families = NamedFamilies::of(batch, &blobs)?;
+        let appended = {
+            let commit = &mut self.commit.lock();
+            self.append_locked(commit, options, batch, &families, &mut blobs)?
         };
-        let Committed::Waits { wanted, last, for_its_own } = committed else { return Ok(()) };
+        let Appended { first, pins, committed, turn } = appended;
+        self.insert(&pins, batch, first, &turn)?;
+        self.count(batch, options, bytes);
+        let turn = turn.done();
+        let (wanted, last, for_its_own) = match committed {
+            Committed::Published { last } => {
+                if !Mutant::AcknowledgeOutOfOrder.is_on() {
+                    self.insertions.wait_for(turn)?;
+                    // Whoever passed the turn may not have come to it.
+                    self.snapshots.publish(last);
+                }
+                return Ok(());
+            }
+            Committed::Waits { wanted, last, for_its_own } => (wanted, last, for_its_own),
+        };
         if for_its_own {
             self.sync_and_publish()?;
         } else {
@@ -171,52 +126,43 @@ impl Pipeline {
         }
         // Whatever up to here asked for a sync has it; this write need not wait for a sync of its
         // own.
-        self.publish(last);
+        self.insertions.wait_for(turn)?;
+        self.snapshots.publish(last);
         Ok(())
     }
 
-    /// Where the batch is to be synced, or one before it is, it is not published.
-    fn commit_locked(
+    /// What must be in order: the record, its sequence numbers, the memtables that it goes to, and
+    /// its turn to be published.
+    fn append_locked(
         &self,
         commit: &mut Commit,
         options: &WriteOptions,
         batch: &mut WriteBatch,
+        families: &NamedFamilies,
         blobs: &mut BlobsOfBatch<'_>,
-        bytes: u64,
-    ) -> Result<Committed> {
-        let mut steps = Steps::new(Locked { pipeline: self, commit, blobs }, options.sync);
+    ) -> Result<Appended<'_>> {
+        let pins = Pins::default();
+        let mut steps =
+            Steps::new(Locked { pipeline: self, commit, families, blobs, pins }, options.sync);
         steps.check(|locked| locked.check(batch, options))?;
         steps.number(batch)?;
         let logged = if options.disable_wal { None } else { Some(steps.append(batch)?) };
         if logged.is_none() && !batch.is_empty() {
             steps.env().commit.has_unlogged = true;
         }
-        steps.insert(batch, logged);
-        steps.env().count(batch, logged.is_some(), bytes);
-        Ok(steps.finish())
+        let first = steps.take_numbers(batch, logged);
+        let pins = std::mem::take(&mut steps.env().pins);
+        let (committed, turn) = steps.finish();
+        Ok(Appended { first, pins, committed, turn })
     }
 
-    /// What would make replaying the batch fail must fail now, before anything is logged.
-    fn check_batch(
-        &self,
-        commit: &Commit,
-        batch: &WriteBatch,
-        blobs: &BlobsOfBatch<'_>,
-        ignore_missing_families: bool,
-    ) -> Result<()> {
-        for operation in batch.iter() {
-            let operation = operation?;
-            if matches!((&operation, blobs), (Operation::BlobIndex { .. }, BlobsOfBatch::Nothing)) {
-                return Err(names_blobs());
-            }
-            let target = operation.family().and_then(|id| commit.target(id));
-            check_operation(
-                &operation,
-                target.map(|target| &*target.family),
-                ignore_missing_families,
-            )?;
-        }
-        Ok(())
+    #[inline]
+    fn count(&self, batch: &WriteBatch, options: &WriteOptions, bytes: u64) {
+        let statistics = &self.context.statistics;
+        statistics.add(Ticker::Writes, 1);
+        statistics.add(Ticker::LoggedWrites, u64::from(!options.disable_wal));
+        statistics.add(Ticker::KeysWritten, u64::from(batch.count()));
+        statistics.add(Ticker::BytesWritten, bytes);
     }
 
     /// Whether a write waits for its sync, and with it all that came later.
@@ -270,7 +216,7 @@ impl Pipeline {
     fn keep_wal(&self, commit: &Commit, batch: &WriteBatch, wal: FileNumber) {
         let families = batch.iter().filter_map(|operation| operation.ok()?.family());
         for target in families.filter_map(|id| commit.target(id)) {
-            self.tree.keep_wal(&target.mem, wal);
+            self.tree.keep_wal(&target.to.mem, wal);
         }
     }
 
@@ -308,41 +254,6 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Puts a checked batch into the memtables; each counted operation takes one sequence number,
-    /// but an empty range deletion takes none away from those after it.
-    pub(in crate::db) fn insert(
-        &self,
-        commit: &mut Commit,
-        batch: &WriteBatch,
-        first: SequenceNumber,
-    ) {
-        let mut full = false;
-        let mut sequence = first;
-        for operation in batch.iter().map_while(Result::ok) {
-            let Some(id) = operation.family() else { continue };
-            let Some(target) = commit.targets.get_mut(&id) else {
-                // Its family is gone and the writer does not mind; replay counts it the same way.
-                sequence += u64::from(operation.takes_sequence());
-                continue;
-            };
-            if target.family.dead_ranges.is_watching() {
-                target.family.dead_ranges.write(sequence - 1, operation.key_set());
-            }
-            let order = target.family.comparator();
-            let merge = |key: &[u8], operand: &[u8]| {
-                merged_at_once(&self.reader, target, key, operand, sequence)
-            };
-            sequence +=
-                u64::from(operations::insert(&target.mem, &operation, sequence, order, merge));
-            target.count(&mut commit.memtable_bytes);
-            if target.family.is_full(&target.mem) {
-                target.switch_wanted = true;
-                full = true;
-            }
-        }
-        commit.asked.switch |= full;
-    }
-
     /// [`DirectBlobs::separate`](super::super::direct_blob::DirectBlobs::separate), with room for
     /// the values made under the commit lock.
     pub(in crate::db::writing) fn separate_values<'a>(
@@ -361,15 +272,15 @@ impl Pipeline {
         commit.wal()?;
         // Perhaps nobody has asked for the switch: a writer whose batch failed has filled the file.
         let target = commit.targets.get_mut(&family.id);
-        if let Some(target) = target.filter(|target| family.is_full(&target.mem)) {
+        if let Some(target) = target.filter(|target| family.is_full(&target.to.mem)) {
             target.switch_wanted = true;
             commit.asked.switch = true;
         }
-        if commit.asked.switch {
+        if self.is_switch_wanted(commit) {
             self.switch_wanted_memtables(commit)?;
         }
         match commit.target(family.id) {
-            Some(target) => target.mem.blobs.prepare(|| self.blobs.create_file(family)),
+            Some(target) => target.to.mem.blobs.prepare(|| self.blobs.create_file(family)),
             None => Ok(()),
         }
     }
@@ -406,34 +317,47 @@ impl Pipeline {
             .inspect_err(|_| self.blobs.give_up_uncommitted(file))
     }
 
-    pub(super) fn publish(&self, sequence: SequenceNumber) {
-        self.snapshots.published.fetch_max(sequence, Ordering::AcqRel);
+    /// Whether a memtable was found full, or a flush was asked for.
+    #[inline]
+    fn is_switch_wanted(&self, commit: &Commit) -> bool {
+        commit.asked.switch || self.fullness.is_any_full.load(Ordering::Acquire)
     }
 }
 
 /// The pipeline with its commit lock held, for one write.
-struct Locked<'a, 'b> {
+struct Locked<'a, 'b, 'c> {
     pipeline: &'a Pipeline,
-    commit: &'a mut Commit,
-    blobs: &'a mut BlobsOfBatch<'b>,
+    commit: &'b mut Commit,
+    families: &'b NamedFamilies,
+    blobs: &'b mut BlobsOfBatch<'c>,
+    pins: Pins,
 }
 
-impl Locked<'_, '_> {
+/// A write that has its place behind all writes before it.
+struct Appended<'a> {
+    /// Its first sequence number.
+    first: SequenceNumber,
+    pins: Pins,
+    committed: Committed,
+    turn: Turn<'a>,
+}
+
+impl Locked<'_, '_, '_> {
     /// What may refuse an ordinary write: whatever a replay would refuse, a full disk, and closing.
     /// A memtable that is full is switched.
     #[inline]
     fn check(&mut self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
-        let Self { pipeline, commit, blobs } = self;
+        let Self { pipeline, commit, families, blobs, .. } = self;
         // Since the first look: without this, an unlogged write would be acknowledged and lost.
         commit.check_not_ending()?;
         commit.wal()?;
-        pipeline.check_batch(commit, batch, blobs, options.ignore_missing_column_families)?;
+        families.check(commit, batch, options.ignore_missing_column_families)?;
         if commit.asked.settle_drop && !Mutant::ForgetDoubtfulDrop.is_on() {
             pipeline.settle_drops(commit, batch)?;
         }
-        if commit.asked.switch
+        if pipeline.is_switch_wanted(commit)
             || pipeline.wal_limit_reached(commit)
-            || commit.memtables_reach(pipeline.limits.memtable_bytes())
+            || pipeline.memtables_reach_limit()
         {
             pipeline.switch_wanted_memtables(commit)?;
         }
@@ -442,19 +366,9 @@ impl Locked<'_, '_> {
             pipeline.prepare_for_blobs(commit, family)
         })
     }
-
-    #[inline]
-    fn count(&self, batch: &WriteBatch, is_logged: bool, bytes: u64) {
-        let statistics = &self.pipeline.context.statistics;
-        let count = |ticker, count| statistics.add_committing(ticker, count);
-        count(Ticker::Writes, 1);
-        count(Ticker::LoggedWrites, u64::from(is_logged));
-        count(Ticker::KeysWritten, u64::from(batch.count()));
-        count(Ticker::BytesWritten, bytes);
-    }
 }
 
-impl CommitEnv for Locked<'_, '_> {
+impl<'a> CommitEnv for Locked<'a, '_, '_> {
     #[inline]
     fn numbers(&mut self) -> &mut Numbers {
         &mut self.commit.numbers
@@ -474,14 +388,20 @@ impl CommitEnv for Locked<'_, '_> {
     }
 
     #[inline]
-    fn insert(&mut self, batch: &WriteBatch, first: SequenceNumber, logged: Option<FileNumber>) {
+    fn pin(&mut self, batch: &WriteBatch, first: SequenceNumber, logged: Option<FileNumber>) {
         if let Some(wal) = logged.filter(|wal| *wal < self.commit.log.number) {
             self.pipeline.keep_wal(self.commit, batch, wal);
         }
         self.blobs.attach(self.commit);
-        let whole = WholeOrPoisoned(&self.pipeline.tree);
-        self.pipeline.insert(self.commit, batch, first);
-        std::mem::forget(whole);
+        for id in self.families.ids() {
+            let Some(target) = self.commit.target(id) else { continue };
+            if target.to.family.dead_ranges.is_watching() {
+                watch(&target.to.family, batch, first);
+            }
+            self.pins.add(id, target.to.clone());
+        }
+        let last = first - 1 + u64::from(batch.count());
+        Mutant::PublishBeforeInsert.breaks(|| self.pipeline.snapshots.publish(last));
     }
 
     #[inline]
@@ -489,15 +409,21 @@ impl CommitEnv for Locked<'_, '_> {
         self.pipeline.snapshots.published.load(Ordering::Acquire)
     }
 
+    type Turn = Turn<'a>;
+
     #[inline]
-    fn publish(&self, sequence: SequenceNumber) {
-        self.pipeline.snapshots.published.store(sequence, Ordering::Release);
+    fn take_turn(&mut self, publishes: Option<SequenceNumber>) -> Turn<'a> {
+        self.pipeline.insertions.begin(publishes)
     }
 }
 
-/// What is damage where it is read is a mistake of the caller where it is written.
-fn as_argument(error: Error) -> Error {
-    if error.is_corruption() { Error::invalid_argument(error.message()) } else { error }
+/// Tells scans, in the order of the writes, which keys a batch sets.
+#[cold]
+fn watch(family: &Family, batch: &WriteBatch, first: SequenceNumber) {
+    let operations = batch.iter().map_while(Result::ok);
+    for operation in operations.filter(|operation| operation.family() == Some(family.id)) {
+        family.dead_ranges.write(first - 1, operation.key_set());
+    }
 }
 
 #[cfg(test)]

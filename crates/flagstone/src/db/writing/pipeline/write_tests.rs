@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
+use crate::base::Code;
 use crate::base::sync::AtomicBool;
 use crate::db::DbInner;
 use crate::db::handle::Db;
@@ -40,12 +41,14 @@ fn a_write_in_the_wal_is_synced_and_acknowledged_though_the_disk_is_full_by_now(
 fn write_up_to_sync(inner: &DbInner, key: &[u8]) -> SequenceNumber {
     let mut batch = WriteBatch::new();
     batch.put(key, b"value").unwrap();
-    let mut commit = inner.pipeline.commit.lock();
-    let first = commit.numbers.last + 1;
-    batch.set_sequence(first);
-    inner.pipeline.append_to_wal(&mut commit, &batch, true).unwrap();
-    inner.pipeline.insert(&mut commit, &batch, first);
-    (commit.numbers.last, commit.numbers.sync_target) = (first, first);
+    let (pipeline, mut blobs) = (&inner.pipeline, BlobsOfBatch::Nothing);
+    let families = NamedFamilies::of(&batch, &blobs).unwrap();
+    let options = WriteOptions { sync: true, ..WriteOptions::default() };
+    let commit = &mut pipeline.commit.lock();
+    let appended = pipeline.append_locked(commit, &options, &mut batch, &families, &mut blobs);
+    let Appended { first, pins, turn, .. } = appended.unwrap();
+    pipeline.insert(&pins, &batch, first, &turn).unwrap();
+    turn.done();
     first
 }
 

@@ -33,18 +33,20 @@ impl CommitEnv for &mut Fake {
         Ok(FileNumber(self.wal))
     }
 
-    fn insert(&mut self, batch: &WriteBatch, first: SequenceNumber, logged: Option<FileNumber>) {
+    fn pin(&mut self, batch: &WriteBatch, first: SequenceNumber, logged: Option<FileNumber>) {
         let wal = logged.map_or("no WAL".to_string(), |wal| format!("WAL {}", wal.0));
-        self.note(format!("insert {first} of {} from {wal}", batch.count()));
+        self.note(format!("pin {first} of {} from {wal}", batch.count()));
     }
 
     fn published(&self) -> SequenceNumber {
         *self.published.borrow()
     }
 
-    fn publish(&self, sequence: SequenceNumber) {
-        *self.published.borrow_mut() = sequence;
-        self.note(format!("publish {sequence}"));
+    type Turn = Option<SequenceNumber>;
+
+    fn take_turn(&mut self, publishes: Option<SequenceNumber>) -> Self::Turn {
+        self.note(publishes.map_or("turn".to_string(), |last| format!("turn to publish {last}")));
+        publishes
     }
 }
 
@@ -71,21 +73,26 @@ const UNSYNCED: bool = false;
 /// An ordinary write.
 fn write(fake: &mut Fake, keys: u8, is_synced: bool) -> Committed {
     let mut batch = batch(keys);
-    let mut steps = Steps::new(fake, is_synced);
+    let mut steps = Steps::new(&mut *fake, is_synced);
     steps.check(|_| Ok(())).unwrap();
     steps.number(&mut batch).unwrap();
     let wal = steps.append(&batch).unwrap();
-    steps.insert(&batch, Some(wal));
-    steps.finish()
+    steps.take_numbers(&batch, Some(wal));
+    let (committed, turn) = steps.finish();
+    // It is inserted at once.
+    if let Some(last) = turn {
+        *fake.published.borrow_mut() = last;
+    }
+    committed
 }
 
 #[test]
-fn a_write_is_logged_then_inserted_then_published() {
+fn a_write_is_logged_then_numbered_then_takes_its_turn() {
     let fake = &mut Fake { wal: 7, ..Fake::default() };
-    assert_eq!(write(fake, 2, UNSYNCED), Committed::Published);
-    assert_eq!(fake.taken(), ["write 1 of 2", "insert 1 of 2 from WAL 7", "publish 2"]);
-    assert_eq!(write(fake, 1, UNSYNCED), Committed::Published);
-    assert_eq!(fake.taken(), ["write 3 of 1", "insert 3 of 1 from WAL 7", "publish 3"]);
+    assert_eq!(write(fake, 2, UNSYNCED), Committed::Published { last: 2 });
+    assert_eq!(fake.taken(), ["write 1 of 2", "pin 1 of 2 from WAL 7", "turn to publish 2"]);
+    assert_eq!(write(fake, 1, UNSYNCED), Committed::Published { last: 3 });
+    assert_eq!(fake.taken(), ["write 3 of 1", "pin 3 of 1 from WAL 7", "turn to publish 3"]);
 }
 
 #[test]
@@ -93,17 +100,17 @@ fn nothing_is_published_behind_a_write_that_waits_for_its_sync() {
     let fake = &mut Fake { wal: 7, ..Fake::default() };
     let waits = Committed::Waits { wanted: 2, last: 2, for_its_own: false };
     assert_eq!(write(fake, 2, SYNCED), waits);
-    assert_eq!(fake.taken(), ["gather 1 of 2", "insert 1 of 2 from WAL 7"]);
+    assert_eq!(fake.taken(), ["gather 1 of 2", "pin 1 of 2 from WAL 7", "turn"]);
     let waits = Committed::Waits { wanted: 2, last: 3, for_its_own: false };
     assert_eq!(write(fake, 1, UNSYNCED), waits);
-    assert_eq!(fake.taken(), ["write 3 of 1", "insert 3 of 1 from WAL 7"]);
+    assert_eq!(fake.taken(), ["write 3 of 1", "pin 3 of 1 from WAL 7", "turn"]);
     fake.is_flushed_by_hand = true;
     write(fake, 1, UNSYNCED);
-    assert_eq!(fake.taken(), ["gather 4 of 1", "insert 4 of 1 from WAL 7"]);
+    assert_eq!(fake.taken(), ["gather 4 of 1", "pin 4 of 1 from WAL 7", "turn"]);
     // The sync has come.
     *fake.published.borrow_mut() = 4;
-    assert_eq!(write(fake, 1, UNSYNCED), Committed::Published);
-    assert_eq!(fake.taken(), ["write 5 of 1", "insert 5 of 1 from WAL 7", "publish 5"]);
+    assert_eq!(write(fake, 1, UNSYNCED), Committed::Published { last: 5 });
+    assert_eq!(fake.taken(), ["write 5 of 1", "pin 5 of 1 from WAL 7", "turn to publish 5"]);
 }
 
 #[test]
@@ -129,8 +136,8 @@ fn what_is_appended_alone_takes_no_number_and_is_in_no_memtable() {
     assert_eq!(steps.append(&prepared).unwrap(), FileNumber(7));
     // It has no number that a sync of others could cover.
     let waits = Committed::Waits { wanted: 0, last: 0, for_its_own: true };
-    assert_eq!(steps.finish(), waits);
-    assert_eq!(fake.taken(), ["gather 1 of 2"]);
+    assert_eq!(steps.finish(), (waits, None));
+    assert_eq!(fake.taken(), ["gather 1 of 2", "turn"]);
     assert_eq!((fake.numbers.last, fake.numbers.unnumbered), (0, 1));
 }
 
@@ -152,9 +159,9 @@ fn what_was_logged_earlier_is_inserted_with_new_numbers_and_keeps_its_wal() {
     let mut steps = Steps::new(&mut *fake, UNSYNCED);
     steps.number(&mut marker).unwrap();
     steps.append(&marker).unwrap();
-    steps.insert(&prepared, Some(wal));
-    assert_eq!(steps.finish(), Committed::Published);
-    assert_eq!(fake.taken(), ["write 4 of 0", "insert 4 of 2 from WAL 7", "publish 5"]);
+    assert_eq!(steps.take_numbers(&prepared, Some(wal)), 4);
+    assert_eq!(steps.finish(), (Committed::Published { last: 5 }, Some(5)));
+    assert_eq!(fake.taken(), ["write 4 of 0", "pin 4 of 2 from WAL 7", "turn to publish 5"]);
     // The marker has the numbers of what it commits.
     assert_eq!(fake.numbers.unnumbered, 1);
 }
@@ -183,9 +190,9 @@ fn a_write_without_the_wal_is_inserted_from_none() {
     let mut unlogged = batch(1);
     let mut steps = Steps::new(&mut *fake, UNSYNCED);
     steps.number(&mut unlogged).unwrap();
-    steps.insert(&unlogged, None);
-    assert_eq!(steps.finish(), Committed::Published);
-    assert_eq!(fake.taken(), ["insert 1 of 1 from no WAL", "publish 1"]);
+    assert_eq!(steps.take_numbers(&unlogged, None), 1);
+    assert_eq!(steps.finish(), (Committed::Published { last: 1 }, Some(1)));
+    assert_eq!(fake.taken(), ["pin 1 of 1 from no WAL", "turn to publish 1"]);
 }
 
 #[test]

@@ -1,0 +1,100 @@
+//! Inserting a batch, without the commit lock.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::base::sync::Ordering;
+use crate::base::{Code, ColumnFamilyId, Error, Result, SequenceNumber};
+use crate::batch::WriteBatch;
+use crate::db::tree::Tree;
+use crate::db::writing::commit::Destination;
+use crate::db::writing::operations;
+use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::pipeline::insertions::Turn;
+use crate::db::writing::successive_merges::merged_at_once;
+
+/// Where the operations of a batch go, by family; of a family that is gone, and that the writer
+/// does not mind, there is nothing.
+#[derive(Default)]
+pub(super) struct Pins(SmallVec<[(ColumnFamilyId, Arc<Destination>); 1]>);
+
+impl Pins {
+    /// Adds a family behind those before it.
+    #[inline]
+    pub(super) fn add(&mut self, id: ColumnFamilyId, to: Arc<Destination>) {
+        self.0.push((id, to));
+    }
+
+    #[inline]
+    fn get(&self, id: ColumnFamilyId) -> Option<&Destination> {
+        let at = self.0.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    /// Whether an operand may become a value when it is inserted, which depends on all before it.
+    fn merge_at_once(&self) -> bool {
+        let merges =
+            |to: &Destination| to.family.limits.max_successive_merges.load(Ordering::Relaxed) > 0;
+        self.0.iter().any(|(_, to)| merges(to))
+    }
+}
+
+/// Where a comparator of the application panics, what is in the memtable of a batch is not all of
+/// it.
+struct WholeOrPoisoned<'a>(&'a Tree);
+
+impl Drop for WholeOrPoisoned<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        let error = Error::new(Code::Aborted, "a write ended with a panic, half done");
+        self.0.fail(&error);
+    }
+}
+
+impl Pipeline {
+    /// Puts a batch into its memtables; each counted operation takes one sequence number, from
+    /// `first` on, but an empty range deletion takes none away from those after it.
+    ///
+    /// # Errors
+    /// As [`Turn::wait_for_earlier`], where the order matters.
+    #[inline]
+    pub(super) fn insert(
+        &self,
+        pins: &Pins,
+        batch: &WriteBatch,
+        first: SequenceNumber,
+        turn: &Turn<'_>,
+    ) -> Result<()> {
+        if pins.merge_at_once() {
+            turn.wait_for_earlier()?;
+        }
+        let whole = WholeOrPoisoned(&self.tree);
+        self.insert_all(pins, batch, first);
+        std::mem::forget(whole);
+        for (_, to) in &pins.0 {
+            to.count(&self.fullness.bytes);
+            if to.family.is_full(&to.mem) {
+                self.fullness.is_any_full.store(true, Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+
+    fn insert_all(&self, pins: &Pins, batch: &WriteBatch, first: SequenceNumber) {
+        let mut sequence = first;
+        for operation in batch.iter().map_while(Result::ok) {
+            let Some(id) = operation.family() else { continue };
+            let Some(to) = pins.get(id) else {
+                // Its family is gone and the writer does not mind; replay counts it the same way.
+                sequence += u64::from(operation.takes_sequence());
+                continue;
+            };
+            let order = to.family.comparator();
+            let merge = |key: &[u8], operand: &[u8]| {
+                merged_at_once(&self.reader, to, key, operand, sequence)
+            };
+            sequence += u64::from(operations::insert(&to.mem, &operation, sequence, order, merge));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Publishing writes in the order of their sequence numbers, though threads insert them side by
+//! side.
+//!
+//! **Algorithm.**
+//! 1. With the commit lock held, a write takes the next *turn*, in the order of its record and its
+//!    sequence numbers ([`Insertions::begin`]).
+//! 2. Without the lock, it inserts into its memtables and marks its turn as done ([`Turn::done`]).
+//! 3. Whoever finds that the lowest turn which was not passed is done passes it, and publishes its
+//!    number; so it goes on with the turns behind. A write that waits for a sync is passed, and
+//!    published by the sync.
+//! 4. A write is acknowledged when its turn is passed: then all before it are in the memtables, too.
+//!    Its thread looks a few times, and then sleeps until turns are passed.
+//!
+//! **Invariants**
+//! 1. Who has a turn takes no lock of the pipeline, and waits at most for earlier turns. So whoever
+//!    holds the commit lock may wait for turns.
+//! 2. A turn that ends without being done (a comparator panicked) is never passed. The database is
+//!    poisoned by then, and everyone behind it gets an error.
+
+use std::sync::Arc;
+
+use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, Rounds, spin_loop};
+use crate::base::{Code, Error, Mutant, Result, SequenceNumber, SnapshotList, Sometimes, SubCode};
+
+/// Turns that were begun and are not passed, at most. More writers than this wait for each other.
+const SLOTS: u64 = if cfg!(any(feature = "shuttle", miri)) { 4 } else { 128 };
+
+/// How often one looks before one sleeps: about as long as an insertion takes.
+const LOOKS: u32 = if cfg!(any(feature = "shuttle", miri)) { 1 } else { 100 };
+
+/// In a turn's place for the number to publish: the write waits for a sync.
+const NOTHING: SequenceNumber = SequenceNumber::MAX;
+
+/// The turns of all writes.
+pub(super) struct Insertions {
+    snapshots: Arc<SnapshotList>,
+    /// The number of the next turn; the commit lock guards it.
+    next: AtomicU64,
+    /// The lowest turn that is not passed.
+    passed: Line<AtomicU64>,
+    slots: Box<[Line<Slot>]>,
+    sleepers: AtomicUsize,
+    rounds: Rounds,
+    /// A turn has ended without being done.
+    is_broken: AtomicBool,
+}
+
+/// What lies in lines of memory of its own, since it changes with each write.
+#[derive(Default)]
+#[repr(align(128))]
+struct Line<T>(T);
+
+/// The place of every turn whose number is the same modulo [`SLOTS`].
+#[derive(Default)]
+struct Slot {
+    /// One more than the last turn that was done here.
+    done: AtomicU64,
+    /// What passing it publishes, or [`NOTHING`].
+    publishes: AtomicU64,
+}
+
+/// The turn of one write.
+#[must_use]
+pub(super) struct Turn<'a> {
+    insertions: &'a Insertions,
+    number: u64,
+}
+
+impl Insertions {
+    /// No write has begun.
+    pub(super) fn new(snapshots: Arc<SnapshotList>) -> Self {
+        Self {
+            snapshots,
+            next: AtomicU64::new(0),
+            passed: Line::default(),
+            slots: (0..SLOTS).map(|_| Line::default()).collect(),
+            sleepers: AtomicUsize::new(0),
+            rounds: Rounds::default(),
+            is_broken: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes the next turn, with the commit lock held. Passing it publishes a number, unless the
+    /// write waits for a sync.
+    #[inline]
+    pub(super) fn begin(&self, publishes: Option<SequenceNumber>) -> Turn<'_> {
+        let number = self.next.load(Ordering::Relaxed);
+        // The place is free once the turn that had it before is passed. Behind a turn that is never
+        // passed it does not matter.
+        if number - self.passed.0.load(Ordering::Acquire) >= SLOTS {
+            self.wait_for(number - SLOTS).ok();
+        }
+        let slot = self.slot(number);
+        slot.publishes.store(publishes.unwrap_or(NOTHING), Ordering::Relaxed);
+        self.next.store(number + 1, Ordering::Relaxed);
+        Turn { insertions: self, number }
+    }
+
+    /// The number of the next turn, with the commit lock held.
+    pub(super) fn next(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Waits until all writes that have begun are in the memtables, with the commit lock held: until
+    /// it is given back there is no other.
+    ///
+    /// # Errors
+    /// As [`Self::wait_for`].
+    pub(super) fn wait_for_all(&self) -> Result<()> {
+        self.wait_for_turns_before(self.next())
+    }
+
+    /// Waits until all turns before this one are passed.
+    ///
+    /// # Errors
+    /// As [`Self::wait_for`].
+    pub(super) fn wait_for_turns_before(&self, turn: u64) -> Result<()> {
+        turn.checked_sub(1).map_or(Ok(()), |last| self.wait_for(last))
+    }
+
+    /// Waits until a turn is passed: it and all before it are in the memtables.
+    ///
+    /// # Errors
+    /// `Aborted` if a write before it has ended with a panic.
+    #[inline]
+    pub(super) fn wait_for(&self, turn: u64) -> Result<()> {
+        if self.has_passed(turn) { Ok(()) } else { self.look_and_sleep(turn) }
+    }
+
+    #[cold]
+    fn look_and_sleep(&self, turn: u64) -> Result<()> {
+        for _ in 0..LOOKS {
+            spin_loop();
+            if self.has_passed(turn) {
+                return Ok(());
+            }
+        }
+        Sometimes::SleptForInsertions.reached();
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let outcome = loop {
+            let round = self.rounds.now();
+            if self.has_passed(turn) {
+                break Ok(());
+            }
+            if self.is_broken.load(Ordering::SeqCst) {
+                break Err(follows_a_panic());
+            }
+            self.rounds.wait_beyond(round);
+        };
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        outcome
+    }
+
+    fn has_passed(&self, turn: u64) -> bool {
+        self.passed.0.load(Ordering::SeqCst) > turn
+    }
+
+    fn slot(&self, turn: u64) -> &Slot {
+        &self.slots[(turn % SLOTS) as usize].0
+    }
+
+    /// Passes the turns that are done, up to the first that is not.
+    ///
+    /// Two threads whose turns follow each other both mark theirs first, and look for the other's
+    /// afterwards; all of that is sequentially consistent, so one of them sees both.
+    #[inline]
+    fn pass(&self) {
+        let mut has_passed = false;
+        loop {
+            let turn = self.passed.0.load(Ordering::SeqCst);
+            let slot = self.slot(turn);
+            if slot.done.load(Ordering::SeqCst) != turn + 1 {
+                break;
+            }
+            // The next turn with this place begins when this one is passed, and then the exchange
+            // fails.
+            let publishes = slot.publishes.load(Ordering::Relaxed);
+            let is_mine =
+                self.passed.0.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::SeqCst);
+            if is_mine.is_ok() {
+                has_passed = true;
+                if publishes != NOTHING {
+                    self.snapshots.publish(publishes);
+                }
+            }
+        }
+        if has_passed && self.sleepers.load(Ordering::SeqCst) > 0 && !Mutant::ForgetSleepers.is_on()
+        {
+            self.rounds.advance();
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Waits until all writes before this one are in the memtables.
+    ///
+    /// # Errors
+    /// As [`Insertions::wait_for`].
+    pub(super) fn wait_for_earlier(&self) -> Result<()> {
+        self.insertions.wait_for_turns_before(self.number)
+    }
+
+    /// All of the write is in its memtables. Returns the number of the turn.
+    #[inline]
+    pub(super) fn done(self) -> u64 {
+        let (insertions, number) = (self.insertions, self.number);
+        std::mem::forget(self);
+        let slot = insertions.slot(number);
+        let publishes = slot.publishes.load(Ordering::Relaxed);
+        if Mutant::PublishOutOfOrder.is_on() && publishes != NOTHING {
+            insertions.snapshots.publish(publishes);
+        }
+        slot.done.store(number + 1, Ordering::SeqCst);
+        insertions.pass();
+        number
+    }
+}
+
+impl Drop for Turn<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.insertions.is_broken.store(true, Ordering::SeqCst);
+        self.insertions.rounds.advance();
+    }
+}
+
+fn follows_a_panic() -> Error {
+    Error::new(
+        Code::Aborted,
+        "a write before this one ended with a panic; whether this one took place is decided when the database is \
+         opened again",
+    )
+    .with_subcode(SubCode::Poisoned)
+}
+
+#[cfg(test)]
+mod tests;

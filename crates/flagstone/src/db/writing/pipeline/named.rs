@@ -1,0 +1,147 @@
+//! The families that a batch names: found before the commit lock is taken, looked up under it.
+
+use smallvec::SmallVec;
+
+use crate::base::{ColumnFamilyId, Error, Result, ValueType};
+use crate::batch::{Operation, WriteBatch};
+use crate::db::family::Family;
+use crate::db::settings::no_merge_operator;
+use crate::db::writing::commit::Commit;
+use crate::db::writing::direct_blob::{BlobsOfBatch, names_blobs};
+use crate::iter::lookup::locate_value;
+
+/// The families of a batch, by number, each once.
+pub(super) struct NamedFamilies(SmallVec<[Named; 1]>);
+
+/// What a batch does to one family, as far as the family may refuse it.
+struct Named {
+    id: ColumnFamilyId,
+    merges: bool,
+    deletes_ranges: bool,
+}
+
+/// What would make replaying an operation of a batch fail, whatever the family.
+#[inline]
+fn check_alone(operation: &Operation<'_>) -> Result<()> {
+    if operation.is_transaction_marker() {
+        return Err(Error::not_supported("a batch with two-phase transactions cannot be written"));
+    }
+    match operation {
+        Operation::PutEntity { key, entity, .. } => {
+            locate_value(key, ValueType::WideColumnEntity, entity).map(drop).map_err(as_argument)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What would make replaying an operation of a batch fail in its family.
+#[inline]
+fn check_in(operation: &Operation<'_>, family: &Family) -> Result<()> {
+    match operation {
+        Operation::Merge { .. } if family.options.load().merge_operator.is_none() => {
+            Err(no_merge_operator(&family.name))
+        }
+        Operation::DeleteRange { begin, end, .. }
+            if family.comparator().compare(begin, end).is_gt() =>
+        {
+            Err(Error::invalid_argument("the begin of a range deletion is after its end"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What would make replaying an operation of a batch fail; `family` is what it names, if it is
+/// there.
+pub(in crate::db::writing) fn check_operation(
+    operation: &Operation<'_>,
+    family: Option<&Family>,
+    ignore_missing_families: bool,
+) -> Result<()> {
+    check_alone(operation)?;
+    match (family, operation.family()) {
+        (Some(family), _) => check_in(operation, family),
+        (None, Some(id)) if !ignore_missing_families => Err(is_missing(id)),
+        _ => Ok(()),
+    }
+}
+
+fn is_missing(id: ColumnFamilyId) -> Error {
+    Error::invalid_argument(format!(
+        "the batch names column family {id}, which does not exist or was dropped"
+    ))
+}
+
+impl NamedFamilies {
+    /// Of a batch whose large values lie in `blobs`.
+    ///
+    /// # Errors
+    /// What would make replaying it fail in any family.
+    pub(super) fn of(batch: &WriteBatch, blobs: &BlobsOfBatch<'_>) -> Result<Self> {
+        let mut families = Self(SmallVec::new());
+        for operation in batch.iter() {
+            let operation = operation?;
+            if matches!((&operation, blobs), (Operation::BlobIndex { .. }, BlobsOfBatch::Nothing)) {
+                return Err(names_blobs());
+            }
+            check_alone(&operation)?;
+            if let Some(id) = operation.family() {
+                let named = families.named(id);
+                named.merges |= matches!(operation, Operation::Merge { .. });
+                named.deletes_ranges |= matches!(operation, Operation::DeleteRange { .. });
+            }
+        }
+        Ok(families)
+    }
+
+    fn named(&mut self, id: ColumnFamilyId) -> &mut Named {
+        let at = match self.0.binary_search_by_key(&id, |named| named.id) {
+            Ok(at) => at,
+            Err(at) => {
+                self.0.insert(at, Named { id, merges: false, deletes_ranges: false });
+                at
+            }
+        };
+        &mut self.0[at]
+    }
+
+    /// The numbers of the families, in order.
+    pub(super) fn ids(&self) -> impl Iterator<Item = ColumnFamilyId> {
+        self.0.iter().map(|named| named.id)
+    }
+
+    /// What would make replaying the batch fail must fail now, before anything is logged.
+    #[inline]
+    pub(super) fn check(
+        &self,
+        commit: &Commit,
+        batch: &WriteBatch,
+        ignore_missing: bool,
+    ) -> Result<()> {
+        for named in &self.0 {
+            match commit.target(named.id) {
+                Some(target) if named.merges || named.deletes_ranges => {
+                    check_all_in(batch, &target.to.family)?;
+                }
+                None if !ignore_missing => return Err(is_missing(named.id)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn check_all_in(batch: &WriteBatch, family: &Family) -> Result<()> {
+    for operation in batch.iter() {
+        let operation = operation?;
+        if operation.family() == Some(family.id) {
+            check_in(&operation, family)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is damage where it is read is a mistake of the caller where it is written.
+fn as_argument(error: Error) -> Error {
+    if error.is_corruption() { Error::invalid_argument(error.message()) } else { error }
+}
