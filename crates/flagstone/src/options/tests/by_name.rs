@@ -21,6 +21,9 @@ fn options_are_set_by_name() {
         ("merge_operator", "uint64add"),
         ("prefix_extractor", "fixed:8"),
         ("unordered_write", "false"),
+        ("unordered_write", "true"),
+        ("enable_pipelined_write", "true"),
+        ("two_write_queues", "true"),
         ("bloom_locality", "0"),
     ] {
         options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
@@ -98,7 +101,12 @@ fn a_refusal_says_why() {
             Code::InvalidArgument,
             "option 'max_background_jobs': expected a whole number from 1 to 1024, found '99999999999'",
         ),
-        ("unordered_write", "true", Code::NotSupported, "only its default 'false' is accepted"),
+        (
+            "best_efforts_recovery",
+            "true",
+            Code::NotSupported,
+            "only its default 'false' is accepted",
+        ),
         (
             "allow_mmap_reads",
             "true",
