@@ -4,17 +4,21 @@
 //! **Algorithm.**
 //! 1. With the commit lock held, a write takes the next *turn*, in the order of its record and its
 //!    sequence numbers ([`Insertions::begin`]).
-//! 2. Without the lock, it inserts into its memtables and marks its turn as done ([`Turn::done`]).
-//! 3. Whoever finds that the lowest turn which was not passed is done passes it, and publishes its
-//!    number; so it goes on with the turns behind. A write that waits for a sync is passed, and
-//!    published by the sync.
+//! 2. Without the lock, it inserts into its memtables ([`Turn::done`]). If its turn is the lowest
+//!    that was not passed, it publishes its number and passes the turn. Else it marks the turn as
+//!    done.
+//! 3. Whoever has passed a turn goes on with the turns behind that are marked. A write that waits for
+//!    a sync is passed, and published by the sync.
 //! 4. A write is acknowledged when its turn is passed: then all before it are in the memtables, too.
 //!    Its thread looks a few times, and then sleeps until turns are passed.
 //!
 //! **Invariants**
 //! 1. Who has a turn takes no lock of the pipeline, and waits at most for earlier turns. So whoever
 //!    holds the commit lock may wait for turns.
-//! 2. A turn that ends without being done (a comparator panicked) is never passed. The database is
+//! 2. One thread at a time passes the lowest turn: its own thread as long as it is not marked, and
+//!    afterwards whoever replaces the mark. It publishes first, so who finds a turn passed finds it
+//!    published.
+//! 3. A turn that ends without being done (a comparator panicked) is never passed. The database is
 //!    poisoned by then, and everyone behind it gets an error.
 
 use std::sync::Arc;
@@ -53,10 +57,20 @@ struct Line<T>(T);
 /// The place of every turn whose number is the same modulo [`SLOTS`].
 #[derive(Default)]
 struct Slot {
-    /// One more than the last turn that was done here.
-    done: AtomicU64,
+    /// [`marked`] or [`taken`], of the last turn that was marked here.
+    state: AtomicU64,
     /// What passing it publishes, or [`NOTHING`].
     publishes: AtomicU64,
+}
+
+/// The state of a slot whose turn is done, and passed by nobody yet.
+fn marked(turn: u64) -> u64 {
+    2 * (turn + 1)
+}
+
+/// The state of a slot whose turn somebody passes.
+fn taken(turn: u64) -> u64 {
+    marked(turn) + 1
 }
 
 /// The turn of one write.
@@ -64,6 +78,8 @@ struct Slot {
 pub(super) struct Turn<'a> {
     insertions: &'a Insertions,
     number: u64,
+    /// What passing it publishes, or [`NOTHING`].
+    publishes: SequenceNumber,
 }
 
 impl Insertions {
@@ -90,10 +106,8 @@ impl Insertions {
         if number - self.passed.0.load(Ordering::Acquire) >= SLOTS {
             self.wait_for(number - SLOTS).ok();
         }
-        let slot = self.slot(number);
-        slot.publishes.store(publishes.unwrap_or(NOTHING), Ordering::Relaxed);
         self.next.store(number + 1, Ordering::Relaxed);
-        Turn { insertions: self, number }
+        Turn { insertions: self, number, publishes: publishes.unwrap_or(NOTHING) }
     }
 
     /// The number of the next turn, with the commit lock held.
@@ -159,35 +173,42 @@ impl Insertions {
         &self.slots[(turn % SLOTS) as usize].0
     }
 
-    /// Passes the turns that are done, up to the first that is not.
+    /// Passes the turns that are marked, up to the first that is not; `has_passed` one already.
     ///
-    /// Two threads whose turns follow each other both mark theirs first, and look for the other's
-    /// afterwards; all of that is sequentially consistent, so one of them sees both.
-    #[inline]
-    fn pass(&self) {
-        let mut has_passed = false;
+    /// Who marks its turn looks afterwards for the turn before, and who passes that one looks
+    /// afterwards for the mark. All of that is sequentially consistent, so one of them sees both.
+    fn pass_marked(&self, mut has_passed: bool) {
         loop {
             let turn = self.passed.0.load(Ordering::SeqCst);
             let slot = self.slot(turn);
-            if slot.done.load(Ordering::SeqCst) != turn + 1 {
+            if slot.state.load(Ordering::SeqCst) != marked(turn) {
                 break;
             }
-            // The next turn with this place begins when this one is passed, and then the exchange
-            // fails.
-            let publishes = slot.publishes.load(Ordering::Relaxed);
-            let is_mine =
-                self.passed.0.compare_exchange(turn, turn + 1, Ordering::SeqCst, Ordering::SeqCst);
+            // Once this turn is passed, its place may have the mark of a later one.
+            let is_mine = slot.state.compare_exchange(
+                marked(turn),
+                taken(turn),
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            );
             if is_mine.is_ok() {
+                self.pass(turn, slot.publishes.load(Ordering::Relaxed));
                 has_passed = true;
-                if publishes != NOTHING {
-                    self.snapshots.publish(publishes);
-                }
             }
         }
         if has_passed && self.sleepers.load(Ordering::SeqCst) > 0 && !Mutant::ForgetSleepers.is_on()
         {
             self.rounds.advance();
         }
+    }
+
+    /// Passes the lowest turn, which is the caller's to pass.
+    #[inline]
+    fn pass(&self, turn: u64, publishes: SequenceNumber) {
+        if publishes != NOTHING {
+            self.snapshots.publish(publishes);
+        }
+        self.passed.0.store(turn + 1, Ordering::SeqCst);
     }
 }
 
@@ -203,15 +224,20 @@ impl Turn<'_> {
     /// All of the write is in its memtables. Returns the number of the turn.
     #[inline]
     pub(super) fn done(self) -> u64 {
-        let (insertions, number) = (self.insertions, self.number);
+        let Self { insertions, number, publishes } = self;
         std::mem::forget(self);
-        let slot = insertions.slot(number);
-        let publishes = slot.publishes.load(Ordering::Relaxed);
         if Mutant::PublishOutOfOrder.is_on() && publishes != NOTHING {
             insertions.snapshots.publish(publishes);
         }
-        slot.done.store(number + 1, Ordering::SeqCst);
-        insertions.pass();
+        let is_lowest = insertions.passed.0.load(Ordering::SeqCst) == number;
+        if is_lowest {
+            insertions.pass(number, publishes);
+        } else {
+            let slot = insertions.slot(number);
+            slot.publishes.store(publishes, Ordering::Relaxed);
+            slot.state.store(marked(number), Ordering::SeqCst);
+        }
+        insertions.pass_marked(is_lowest);
         number
     }
 }

@@ -70,7 +70,7 @@ pub(super) trait CommitEnv {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Committed {
     /// Its turn, which publishes it.
-    Published { last: SequenceNumber },
+    Published,
     /// It waits for a sync up to `wanted`, or `for_its_own`, before all up to `last`, its own, is
     /// published.
     Waits { wanted: SequenceNumber, last: SequenceNumber, for_its_own: bool },
@@ -164,7 +164,7 @@ impl<E: CommitEnv> Steps<E> {
         if self.is_synced {
             self.env.numbers().sync_target = last;
         } else if !self.is_sync_awaited() {
-            return (Committed::Published { last }, self.env.take_turn(Some(last)));
+            return (Committed::Published, self.env.take_turn(Some(last)));
         }
         let wanted = self.env.numbers().sync_target;
         let for_its_own = self.is_synced && is_unnumbered;

@@ -102,20 +102,15 @@ impl Pipeline {
         let families = NamedFamilies::of(batch, &blobs)?;
         let appended = {
             let commit = &mut self.commit.lock();
-            self.append_locked(commit, options, batch, &families, &mut blobs)?
+            self.append_locked(commit, options, batch, &families, &mut blobs, bytes)?
         };
         let Appended { first, pins, committed, turn } = appended;
         self.insert(&pins, batch, first, &turn)?;
-        self.count(batch, options, bytes);
         let turn = turn.done();
         let (wanted, last, for_its_own) = match committed {
-            Committed::Published { last } => {
-                if !Mutant::AcknowledgeOutOfOrder.is_on() {
-                    self.insertions.wait_for(turn)?;
-                    // Whoever passed the turn may not have come to it.
-                    self.snapshots.publish(last);
-                }
-                return Ok(());
+            Committed::Published => {
+                let is_forgotten = Mutant::AcknowledgeOutOfOrder.is_on();
+                return if is_forgotten { Ok(()) } else { self.insertions.wait_for(turn) };
             }
             Committed::Waits { wanted, last, for_its_own } => (wanted, last, for_its_own),
         };
@@ -140,6 +135,7 @@ impl Pipeline {
         batch: &mut WriteBatch,
         families: &NamedFamilies,
         blobs: &mut BlobsOfBatch<'_>,
+        bytes: u64,
     ) -> Result<Appended<'_>> {
         let pins = Pins::default();
         let mut steps =
@@ -151,6 +147,7 @@ impl Pipeline {
             steps.env().commit.has_unlogged = true;
         }
         let first = steps.take_numbers(batch, logged);
+        self.count(batch, options, bytes);
         let pins = std::mem::take(&mut steps.env().pins);
         let (committed, turn) = steps.finish();
         Ok(Appended { first, pins, committed, turn })
@@ -159,10 +156,10 @@ impl Pipeline {
     #[inline]
     fn count(&self, batch: &WriteBatch, options: &WriteOptions, bytes: u64) {
         let statistics = &self.context.statistics;
-        statistics.add(Ticker::Writes, 1);
-        statistics.add(Ticker::LoggedWrites, u64::from(!options.disable_wal));
-        statistics.add(Ticker::KeysWritten, u64::from(batch.count()));
-        statistics.add(Ticker::BytesWritten, bytes);
+        statistics.add_committing(Ticker::Writes, 1);
+        statistics.add_committing(Ticker::LoggedWrites, u64::from(!options.disable_wal));
+        statistics.add_committing(Ticker::KeysWritten, u64::from(batch.count()));
+        statistics.add_committing(Ticker::BytesWritten, bytes);
     }
 
     /// Whether a write waits for its sync, and with it all that came later.

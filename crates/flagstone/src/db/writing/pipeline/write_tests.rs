@@ -45,7 +45,7 @@ fn write_up_to_sync(inner: &DbInner, key: &[u8]) -> SequenceNumber {
     let families = NamedFamilies::of(&batch, &blobs).unwrap();
     let options = WriteOptions { sync: true, ..WriteOptions::default() };
     let commit = &mut pipeline.commit.lock();
-    let appended = pipeline.append_locked(commit, &options, &mut batch, &families, &mut blobs);
+    let appended = pipeline.append_locked(commit, &options, &mut batch, &families, &mut blobs, 10);
     let Appended { first, pins, turn, .. } = appended.unwrap();
     pipeline.insert(&pins, &batch, first, &turn).unwrap();
     turn.done();

@@ -89,9 +89,9 @@ fn write(fake: &mut Fake, keys: u8, is_synced: bool) -> Committed {
 #[test]
 fn a_write_is_logged_then_numbered_then_takes_its_turn() {
     let fake = &mut Fake { wal: 7, ..Fake::default() };
-    assert_eq!(write(fake, 2, UNSYNCED), Committed::Published { last: 2 });
+    assert_eq!(write(fake, 2, UNSYNCED), Committed::Published);
     assert_eq!(fake.taken(), ["write 1 of 2", "pin 1 of 2 from WAL 7", "turn to publish 2"]);
-    assert_eq!(write(fake, 1, UNSYNCED), Committed::Published { last: 3 });
+    assert_eq!(write(fake, 1, UNSYNCED), Committed::Published);
     assert_eq!(fake.taken(), ["write 3 of 1", "pin 3 of 1 from WAL 7", "turn to publish 3"]);
 }
 
@@ -109,7 +109,7 @@ fn nothing_is_published_behind_a_write_that_waits_for_its_sync() {
     assert_eq!(fake.taken(), ["gather 4 of 1", "pin 4 of 1 from WAL 7", "turn"]);
     // The sync has come.
     *fake.published.borrow_mut() = 4;
-    assert_eq!(write(fake, 1, UNSYNCED), Committed::Published { last: 5 });
+    assert_eq!(write(fake, 1, UNSYNCED), Committed::Published);
     assert_eq!(fake.taken(), ["write 5 of 1", "pin 5 of 1 from WAL 7", "turn to publish 5"]);
 }
 
@@ -160,7 +160,7 @@ fn what_was_logged_earlier_is_inserted_with_new_numbers_and_keeps_its_wal() {
     steps.number(&mut marker).unwrap();
     steps.append(&marker).unwrap();
     assert_eq!(steps.take_numbers(&prepared, Some(wal)), 4);
-    assert_eq!(steps.finish(), (Committed::Published { last: 5 }, Some(5)));
+    assert_eq!(steps.finish(), (Committed::Published, Some(5)));
     assert_eq!(fake.taken(), ["write 4 of 0", "pin 4 of 2 from WAL 7", "turn to publish 5"]);
     // The marker has the numbers of what it commits.
     assert_eq!(fake.numbers.unnumbered, 1);
@@ -191,7 +191,7 @@ fn a_write_without_the_wal_is_inserted_from_none() {
     let mut steps = Steps::new(&mut *fake, UNSYNCED);
     steps.number(&mut unlogged).unwrap();
     assert_eq!(steps.take_numbers(&unlogged, None), 1);
-    assert_eq!(steps.finish(), (Committed::Published { last: 1 }, Some(1)));
+    assert_eq!(steps.finish(), (Committed::Published, Some(1)));
     assert_eq!(fake.taken(), ["pin 1 of 1 from no WAL", "turn to publish 1"]);
 }
 
