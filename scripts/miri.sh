@@ -23,8 +23,8 @@ miri --lib -- memtable:: base::slab base::shared_piece --skip short_races \
 echo "owners of a piece that let go of it at once, and threads that take pieces, $races interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" \
     miri --lib -- base::shared_piece::tests::the_last base::shared_piece::tests::one_fills base::slab::tests::many_threads
-echo "threads that do each other's work, $races interleavings"
-MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- base::combining_lock
+echo "writers that insert side by side, $races interleavings"
+MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- db::writing::pipeline::insertions
 echo "one writer and two readers of a memtable, $races interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- memtable::tests::concurrent::short_races
 echo "the block cache, $races interleavings"

@@ -73,9 +73,9 @@ impl Pipeline {
         self.insert_all(pins, batch, first);
         std::mem::forget(whole);
         for (_, to) in &pins.0 {
-            to.count(&self.fullness.bytes);
+            to.count(&self.memtables.bytes);
             if to.family.is_full(&to.mem) {
-                self.fullness.is_any_full.store(true, Ordering::Release);
+                self.memtables.is_any_full.store(true, Ordering::Release);
             }
         }
         Ok(())

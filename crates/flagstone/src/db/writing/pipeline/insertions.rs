@@ -7,10 +7,10 @@
 //! 2. Without the lock, it inserts into its memtables ([`Turn::done`]). If its turn is the lowest
 //!    that was not passed, it publishes its number and passes the turn. Else it marks the turn as
 //!    done.
-//! 3. Whoever has passed a turn goes on with the turns behind that are marked. A write that waits for
-//!    a sync is passed, and published by the sync.
-//! 4. A write is acknowledged when its turn is passed: then all before it are in the memtables, too.
-//!    Its thread looks a few times, and then sleeps until turns are passed.
+//! 3. Whoever has passed a turn goes on with the turns behind that are marked. A write that waits
+//!    for a sync is passed, and published by the sync.
+//! 4. A write is acknowledged when its turn is passed: then all before it are in the memtables,
+//!    too. Its thread looks a few times, and then sleeps until turns are passed.
 //!
 //! **Invariants**
 //! 1. Who has a turn takes no lock of the pipeline, and waits at most for earlier turns. So whoever
@@ -96,6 +96,22 @@ impl Insertions {
         }
     }
 
+    /// The last sequence number that readers see.
+    #[inline]
+    pub(super) fn published(&self) -> SequenceNumber {
+        self.snapshots.published.load(Ordering::Acquire)
+    }
+
+    /// Shows readers all up to a sequence number that a sync has covered and whose turn is passed.
+    pub(super) fn publish(&self, sequence: SequenceNumber) {
+        self.snapshots.publish(sequence);
+    }
+
+    /// Shows readers what is there when the database is opened.
+    pub(super) fn begin_behind(&self, last: SequenceNumber) {
+        self.snapshots.published.store(last, Ordering::Release);
+    }
+
     /// Takes the next turn, with the commit lock held. Passing it publishes a number, unless the
     /// write waits for a sync.
     #[inline]
@@ -115,8 +131,8 @@ impl Insertions {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Waits until all writes that have begun are in the memtables, with the commit lock held: until
-    /// it is given back there is no other.
+    /// Waits until all writes that have begun are in the memtables, with the commit lock held:
+    /// until it is given back, none begins.
     ///
     /// # Errors
     /// As [`Self::wait_for`].

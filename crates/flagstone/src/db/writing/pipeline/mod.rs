@@ -21,9 +21,7 @@ pub(in crate::db::writing) mod write;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Mutex, Ordering, Rank, ranked};
-use crate::base::{
-    ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, SnapshotList,
-};
+use crate::base::{ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::WriteBatch;
 use crate::blob::GarbageMeter;
 use crate::db::context::Context;
@@ -56,22 +54,21 @@ pub(in crate::db) struct Pipeline {
     limits: Arc<Limits>,
     tables: Arc<Tables>,
     reader: Arc<Reader>,
-    snapshots: Arc<SnapshotList>,
-    arenas: Arc<ArenaPool>,
     admission: Admission,
     wals: WalFiles,
     blobs: DirectBlobs,
     syncs: Arc<FileSyncs>,
     commit: Mutex<Commit>,
     insertions: Insertions,
-    fullness: Fullness,
+    memtables: Memtables,
     wal_sync: WalSync,
     wal_space: Arc<WalSpace>,
 }
 
-/// What writers tell of the memtables, without the commit lock.
-#[derive(Default)]
-struct Fullness {
+/// What the memtables that take writes have come to, told without the commit lock.
+struct Memtables {
+    /// Where their memory comes from.
+    arenas: Arc<ArenaPool>,
     bytes: MemtableBytes,
     /// A memtable that takes writes has become full: the next writer switches it.
     is_any_full: AtomicBool,
@@ -103,10 +100,12 @@ impl Pipeline {
             limits: below.limits,
             tables: below.tables,
             reader,
-            insertions: Insertions::new(below.snapshots.clone()),
-            fullness: Fullness::default(),
-            snapshots: below.snapshots,
-            arenas,
+            insertions: Insertions::new(below.snapshots),
+            memtables: Memtables {
+                arenas,
+                bytes: MemtableBytes::default(),
+                is_any_full: AtomicBool::new(false),
+            },
             syncs,
             commit: ranked(Rank::Commit, Commit::default()),
             wal_sync: WalSync::default(),
@@ -119,7 +118,7 @@ impl Pipeline {
 impl Pipeline {
     /// Numbers writes from behind this one on, which readers see.
     pub(in crate::db) fn set_last_sequence(&self, last: SequenceNumber) {
-        self.snapshots.published.store(last, Ordering::Release);
+        self.insertions.begin_behind(last);
         self.commit.lock().numbers.last = last;
     }
 
@@ -144,7 +143,7 @@ impl Pipeline {
         commit.log.writer = Some(writer);
         commit.log.number = number;
         for (family, mem) in begin()? {
-            commit.add_target(family, mem, &self.fullness.bytes);
+            commit.add_target(family, mem, &self.memtables.bytes);
         }
         Ok(())
     }
@@ -192,7 +191,7 @@ impl Pipeline {
         let mut commit = self.commit.lock();
         let families = create(commit.log.number)?;
         for (family, mem) in &families {
-            commit.add_target(family.clone(), mem.clone(), &self.fullness.bytes);
+            commit.add_target(family.clone(), mem.clone(), &self.memtables.bytes);
         }
         Ok(families.into_iter().map(|(family, _)| family).collect())
     }
@@ -209,7 +208,7 @@ impl Pipeline {
             }
         })?;
         self.insertions.wait_for_all()?;
-        commit.remove_target(family.id, &self.fullness.bytes);
+        commit.remove_target(family.id, &self.memtables.bytes);
         commit.ask_again_for_wals();
         Ok(())
     }

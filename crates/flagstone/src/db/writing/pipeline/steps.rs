@@ -8,8 +8,8 @@
 //!    takes no number yet. A write without the WAL leaves this step out.
 //! 3. **Number** ([`Steps::take_numbers`]): takes the sequence numbers, and pins the memtables that
 //!    the operations go to.
-//! 4. **Finish** ([`Steps::finish`]): takes a turn in the order of publication ([`super::insertions`]),
-//!    and says whether the write waits for a sync.
+//! 4. **Finish** ([`Steps::finish`]): takes a turn in the order of publication
+//!    ([`super::insertions`]), and says whether the write waits for a sync.
 //!
 //! Then, without the lock, the operations are inserted, side by side with those of others.
 //!
@@ -52,7 +52,7 @@ pub(super) trait CommitEnv {
     fn append(&mut self, batch: &WriteBatch, joins_sync: bool) -> Result<FileNumber>;
 
     /// Pins the memtables that the operations of a batch go to, numbered from `first` on. They lie
-    /// in the WAL `logged`, which must be kept until the memtables are flushed; `None` if in no WAL.
+    /// in the WAL `logged`, which is kept until the memtables are flushed; `None` if in no WAL.
     fn pin(&mut self, batch: &WriteBatch, first: SequenceNumber, logged: Option<FileNumber>);
 
     /// The last sequence number that readers see.

@@ -16,14 +16,17 @@ use crate::wal::PredecessorWal;
 impl Pipeline {
     /// A new, empty memtable for a family.
     pub(in crate::db) fn new_memtable(&self, family: &Family) -> Arc<Generation> {
-        let settings =
-            memtable_settings(&self.context.settings.load(), &family.options.load(), &self.arenas);
+        let settings = memtable_settings(
+            &self.context.settings.load(),
+            &family.options.load(),
+            &self.memtables.arenas,
+        );
         Arc::new(Generation::new(family.order.clone(), &settings))
     }
 
     /// Switches every memtable that wants it.
     pub(in crate::db) fn switch_wanted_memtables(&self, commit: &mut Commit) -> Result<()> {
-        if self.fullness.is_any_full.swap(false, Ordering::AcqRel) {
+        if self.memtables.is_any_full.swap(false, Ordering::AcqRel) {
             for target in commit.targets.values_mut() {
                 target.switch_wanted |= target.to.family.is_full(&target.to.mem);
             }
@@ -73,7 +76,7 @@ impl Pipeline {
             if !target.to.mem.is_empty() {
                 let mem = self.new_memtable(&target.to.family);
                 fresh.push((*id, mem.clone()));
-                target.switch(mem, &self.fullness.bytes);
+                target.switch(mem, &self.memtables.bytes);
             }
         }
         self.tree.seal(ended, commit.log.number, fresh);
@@ -110,7 +113,7 @@ impl Pipeline {
     /// flushed.
     #[inline]
     pub(super) fn memtables_reach_limit(&self) -> bool {
-        self.fullness.bytes.get() >= self.limits.memtable_bytes()
+        self.memtables.bytes.get() >= self.limits.memtable_bytes()
     }
 
     /// Whether the WALs together have grown so large that families which keep the oldest must be

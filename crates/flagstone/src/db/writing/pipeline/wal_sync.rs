@@ -13,8 +13,8 @@
 //! 5. Closing, and a switch of a memtable while a sync is pending, sync by the same rules with the
 //!    commit lock held; a flush syncs the WALs before the active one.
 //!
-//! What a sync covers may still be inserted into memtables meanwhile: who leads waits for that, too,
-//! before it publishes.
+//! What a sync covers may still be inserted into memtables meanwhile: who leads waits for that,
+//! too, before it publishes.
 //!
 //! **Invariant.** A write that asked for a sync, and everything after it, is published only after
 //! its sync: no reader sees what a power failure may still take back from somebody who asked for
@@ -218,7 +218,7 @@ impl Pipeline {
             .logs
             .retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
         commit.numbers.unnumbered_synced = commit.numbers.unnumbered_synced.max(unnumbered);
-        self.snapshots.publish(last);
+        self.insertions.publish(last);
         Ok(last)
     }
 
@@ -231,7 +231,7 @@ impl Pipeline {
         }
         if !self.is_sync_awaited(commit) {
             // Writers that waited for the sync of others may not have come round to it.
-            self.snapshots.publish(commit.numbers.last);
+            self.insertions.publish(commit.numbers.last);
             return Ok(());
         }
         Sometimes::SwitchSynced.reached();
@@ -252,7 +252,7 @@ impl Pipeline {
         commit.debt.logs.clear();
         commit.debt.blobs.synced(&blobs);
         commit.numbers.unnumbered_synced = commit.numbers.unnumbered;
-        self.snapshots.publish(commit.numbers.last);
+        self.insertions.publish(commit.numbers.last);
         Ok(())
     }
 
@@ -269,7 +269,7 @@ impl Pipeline {
         let synced = blobs.and_then(|()| self.syncs.sync_wals(&files)).and(cut);
         let synced = synced.and(self.insertions.wait_for_all());
         commit.end.synced = Some(synced.clone().map(|()| last));
-        synced.inspect(|()| self.snapshots.publish(last))
+        synced.inspect(|()| self.insertions.publish(last))
     }
 
     /// Syncs the WALs before the active one. A flush of one family of several does so before the

@@ -122,7 +122,7 @@ impl Pipeline {
         // Whatever up to here asked for a sync has it; this write need not wait for a sync of its
         // own.
         self.insertions.wait_for(turn)?;
-        self.snapshots.publish(last);
+        self.insertions.publish(last);
         Ok(())
     }
 
@@ -164,7 +164,7 @@ impl Pipeline {
 
     /// Whether a write waits for its sync, and with it all that came later.
     pub(super) fn is_sync_awaited(&self, commit: &Commit) -> bool {
-        is_sync_awaited(&commit.numbers, self.snapshots.published.load(Ordering::Acquire))
+        is_sync_awaited(&commit.numbers, self.insertions.published())
     }
 
     /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is
@@ -317,7 +317,7 @@ impl Pipeline {
     /// Whether a memtable was found full, or a flush was asked for.
     #[inline]
     fn is_switch_wanted(&self, commit: &Commit) -> bool {
-        commit.asked.switch || self.fullness.is_any_full.load(Ordering::Acquire)
+        commit.asked.switch || self.memtables.is_any_full.load(Ordering::Acquire)
     }
 }
 
@@ -398,12 +398,12 @@ impl<'a> CommitEnv for Locked<'a, '_, '_> {
             self.pins.add(id, target.to.clone());
         }
         let last = first - 1 + u64::from(batch.count());
-        Mutant::PublishBeforeInsert.breaks(|| self.pipeline.snapshots.publish(last));
+        Mutant::PublishBeforeInsert.breaks(|| self.pipeline.insertions.publish(last));
     }
 
     #[inline]
     fn published(&self) -> SequenceNumber {
-        self.pipeline.snapshots.published.load(Ordering::Acquire)
+        self.pipeline.insertions.published()
     }
 
     type Turn = Turn<'a>;
