@@ -152,7 +152,8 @@ pub(crate) fn table_builder_settings(
             .and_then(|policy| table.filter_bits_per_level.of_level(policy, level))
             .filter(|_| !(may_omit_filter && options.optimize_filters_for_hits)),
         prefix_extractor: options.prefix_extractor.clone(),
-        whole_key_filtering: table.whole_key_filtering,
+        // A filter goes by bytes, and would hide a key that is the same in other bytes.
+        whole_key_filtering: table.whole_key_filtering && options.comparator.tells_bytes_apart(),
         partition_filters: table.partition_filters,
         data_block_hash_ratio: (table.data_block_index_type == DataBlockIndexType::BinaryAndHash)
             .then_some(table.data_block_hash_table_util_ratio)

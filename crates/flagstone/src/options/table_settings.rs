@@ -44,7 +44,8 @@ settings! {
     /// levels; 0 for no filter. Empty for the policy's bits everywhere. Tables that are there, or
     /// move to another level as they are, keep theirs.
     live filter_bits_per_level: FilterBits = FilterBits::default();
-    /// Puts whole keys into the filter, not just prefixes.
+    /// Puts whole keys into the filter, not just prefixes. Not where an application's comparator
+    /// orders them: it may take keys of different bytes for equal.
     live whole_key_filtering: bool = true;
     /// Cuts the filter into partitions; needs a partitioned index.
     live partition_filters: bool = false;

@@ -386,7 +386,9 @@ fn read_filter(
     };
     let prefixes = same_extractor(properties, settings).filter(|_| has_prefixes).cloned();
     let overlaps = properties.decoupled_filters();
-    Ok(TableFilter { kind, whole_keys: properties.whole_key_filtering(), prefixes, overlaps })
+    // Filters go by bytes: under another order the key may be there in other bytes.
+    let whole_keys = properties.whole_key_filtering() && settings.comparator.tells_bytes_apart();
+    Ok(TableFilter { kind, whole_keys, prefixes, overlaps })
 }
 
 /// Reads the range tombstones as they are stored.
