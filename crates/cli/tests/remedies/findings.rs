@@ -35,7 +35,7 @@ fn looked(options: &Options) -> Vec<Remedy> {
 /// Files take turns in few places.
 pub fn set() -> Tried {
     let few = "disable_auto_compactions=true;level0_slowdown_writes_trigger=100;level0_stop_writes_trigger=200;\
-               max_open_files=20;table.no_block_cache=true";
+               max_open_files=20;table.no_block_cache=true;table.filter_policy=nullptr";
     let mut options = options(few);
     let read_all = |options: &Options| {
         let db = Db::open("/db", options).unwrap();

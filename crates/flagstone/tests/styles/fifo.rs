@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn fifo_compaction_drops_the_oldest() {
     let directory = temporary();
-    let text = "compaction_style=kCompactionStyleFIFO;compression=kNoCompression;\
+    let text = "compaction_style=kCompactionStyleFIFO;compression=kNoCompression;filter_policy=nullptr;\
         compaction_options_fifo={max_table_files_size=100000;}";
     let db = Db::open(directory.path(), &options(text)).unwrap();
     for number in 0..20u8 {
