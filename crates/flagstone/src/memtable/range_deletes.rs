@@ -301,20 +301,16 @@ impl RangeDeletes {
         let from = runs.last().map_or(0, |run| run.to);
         let new = {
             let all = self.all.lock();
-            // What is newer is not read before it must be: then all of the run is seen.
-            let seen =
-                all[from..].iter().take_while(|tombstone| tombstone.sequence <= snapshot).count();
-            // Another reader may have been here first; or what is to be seen comes late in the
-            // list, as it does in no database.
-            let to = if seen > 0 { from + seen } else { all.len() };
+            // What is newer is not read before it must be: then all of the run is seen. Writers side
+            // by side may have put something newer in front of what is to be seen. Another reader
+            // may have been here first.
+            let is_seen = |tombstone: &Arc<RangeTombstone>| tombstone.sequence <= snapshot;
+            let to = all[from..].iter().rposition(is_seen).map_or(from, |at| from + at + 1);
             all[from..to].to_vec()
         };
         let to = from + new.len();
         let sequences = || new.iter().map(|tombstone| tombstone.sequence);
         let (Some(first), Some(last)) = (sequences().min(), sequences().max()) else { return };
-        if first > snapshot {
-            return;
-        }
         let mut tombstones = new.iter().map(|one| RangeTombstoneRef::from(&**one));
         let mut run = Run::new(comparator, (from, to), (first, last), &mut tombstones);
         while let Some(before) = runs.pop_if(|before| before.len() <= 2 * run.len()) {

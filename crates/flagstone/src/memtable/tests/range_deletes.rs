@@ -35,6 +35,31 @@ fn reads_and_deletions_that_take_turns_leave_few_runs() {
     assert_eq!(sizes(&deletes).iter().sum::<usize>(), 1000);
 }
 
+/// A reader took what stands in the list before the first deletion too new for it, and missed those
+/// that a slower writer had put behind that one.
+#[test]
+fn deletions_that_writers_add_out_of_order_are_all_seen() {
+    let deletes = RangeDeletes::new(None);
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut covers = [const { Vec::<SequenceNumber>::new() }; 8];
+    for round in 0..300 {
+        // The writers of a group are not in order, and are over before it is read.
+        let mut group: Vec<SequenceNumber> = (6 * round + 1..=6 * round + 6).collect();
+        random.shuffle(&mut group);
+        for sequence in group {
+            let number = random.usize(..8);
+            delete(&deletes, sequence, number..number + 1);
+            covers[number].push(sequence);
+        }
+        for (number, covers) in covers.iter().enumerate() {
+            let snapshot = random.u64(1.max(6 * round).saturating_sub(12)..=6 * round + 6);
+            let seen = covers.iter().filter(|&&sequence| sequence <= snapshot).max();
+            let expected = seen.copied().unwrap_or(0);
+            assert_eq!(covering(&deletes, number, snapshot), expected, "{number}@{snapshot}");
+        }
+    }
+}
+
 #[test]
 fn runs_that_are_asked_often_are_merged() {
     let deletes = RangeDeletes::new(None);
