@@ -30,14 +30,6 @@ pub fn explore(name: &str, schedules: usize, story: fn()) {
     explore_panics(name, schedules, true, story);
 }
 
-/// Whether a story is told in as many orders as it asks for itself: what must happen in one of all
-/// need not in a few.
-pub fn tells_all() -> bool {
-    ["FLAGSTONE_SCHEDULES", "FLAGSTONE_SCHEDULE"]
-        .iter()
-        .all(|name| std::env::var_os(name).is_none())
-}
-
 /// The same of a story in which somebody panics, and catches it: others go on meanwhile.
 pub fn explore_with_panics(name: &str, schedules: usize, story: fn()) {
     explore_panics(name, schedules, false, story);
