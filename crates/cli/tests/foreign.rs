@@ -168,8 +168,9 @@ fn settings_of_what_is_not_here_are_kept_without_a_word() {
         assert!(db.says(kept), "{}", db.options().1);
     }
     // What is not done that matters is said.
-    let db = Foreign::new("basic", &[("two_write_queues=false", "two_write_queues=true")]);
+    let db =
+        Foreign::new("basic", &[("best_efforts_recovery=false", "best_efforts_recovery=true")]);
     let output = common::run(&db.command("count"));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.ends_with("does not act on: two_write_queues=true\n"), "{said}");
+    assert!(said.ends_with("does not act on: best_efforts_recovery=true\n"), "{said}");
 }

@@ -68,6 +68,8 @@ pub const CHOICES: &[Choice] = choices! {
         "max_subcompactions": &["1", "2", "3", "20"],
         "max_total_wal_size": &["0", "3000", "10000"],
         "db_write_buffer_size": &["0", "5000", "20000", "200000"],
+        "block_cache_miss_percent": &["0", "2", "2", "100"],
+        "unused_memory_seconds": &["1", "60"],
         "avoid_flush_during_shutdown": BOOL,
         "max_open_files": &["-1", "-1", "0"],
         "bytes_per_sync": &["0", "0", "4096"],

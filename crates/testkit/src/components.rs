@@ -50,14 +50,12 @@ pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result
 }
 
 /// Whether an application may choose these options, which the engine takes: no filter may tell keys
-/// apart that are the same.
+/// apart that are the same. Those of tables hold no whole keys in such an order.
 ///
 /// # Errors
 /// `InvalidArgument` if not.
 pub fn check(options: &ColumnFamilyOptions) -> Result<()> {
-    let tells_apart = options.table.filter_policy.is_some()
-        || options.prefix_extractor.is_some()
-        || options.memtable_whole_key_filtering;
+    let tells_apart = options.prefix_extractor.is_some() || options.memtable_whole_key_filtering;
     if tells_apart && [AnyCase::NAME, Padded::NAME].contains(&options.comparator.name()) {
         Err(Error::invalid_argument("a filter tells keys apart that are the same in this order"))
     } else {

@@ -390,7 +390,7 @@ fn mistakes_are_explained() {
         (format!("manifest --db {none}"), 1, "no database here"),
         (format!("scan --db {basic} --cf nope"), 2, "no column family 'nope'"),
         (format!("scan --db {basic} --set blok_size=1"), 2, "did you mean 'block_size'?"),
-        (format!("scan --db {basic} --set unordered_write=true"), 2, "not supported yet"),
+        (format!("scan --db {basic} --set best_efforts_recovery=true"), 2, "not supported yet"),
         (format!("scan --db {basic} --set memory_budget=1k"), 2, "memory_budget=1024 is too small"),
         (format!("get --db {basic} --hex xyz"), 2, "not hexadecimal"),
         (format!("count --db {cfs} --cf reversed --prefix user"), 2, "give --from and --to"),

@@ -301,9 +301,9 @@ impl RangeDeletes {
         let from = runs.last().map_or(0, |run| run.to);
         let new = {
             let all = self.all.lock();
-            // What is newer is not read before it must be: then all of the run is seen. Writers side
-            // by side may have put something newer in front of what is to be seen. Another reader
-            // may have been here first.
+            // What is newer is not read before it must be: then all of the run is seen. Writers
+            // side by side may have put something newer in front of what is to be seen. Another
+            // reader may have been here first.
             let is_seen = |tombstone: &Arc<RangeTombstone>| tombstone.sequence <= snapshot;
             let to = all[from..].iter().rposition(is_seen).map_or(from, |at| from + at + 1);
             all[from..to].to_vec()
