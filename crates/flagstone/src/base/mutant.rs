@@ -66,7 +66,7 @@ mutants! {
     PublishOutOfOrder,
     /// A write is acknowledged before one with a lower sequence number is inserted.
     AcknowledgeOutOfOrder,
-    /// Nobody is woken who waits for the insertions of others.
+    /// Writers that wait for the insertions of others are not woken.
     ForgetSleepers,
     /// A memtable is switched while a writer inserts into it.
     SwitchUnderWriters,

@@ -152,8 +152,8 @@ impl DbInner {
         flushed.and(ended)
     }
 
-    /// Lets go of the directory and leaves the lists of the process, and nothing more: for an
-    /// opening that failed, which leaves what a crash could have left.
+    /// Releases the directory and leaves the lists of the process. Writes nothing: an opening that
+    /// failed leaves what a crash could have left.
     pub(in crate::db) fn abandon(&self) {
         let share = self.lifecycle.memory_share.lock().take();
         drop(share);

@@ -32,7 +32,7 @@ impl CacheMemory {
     }
 }
 
-/// A block cache whose size nobody gave (`block_cache=auto`).
+/// A block cache that sizes itself, because no size was given (`block_cache=auto`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AutoCacheMemory {
     /// Bytes that it wants to have. [`CacheMemory::capacity`] may be less, where others leave less
@@ -66,7 +66,7 @@ pub struct MemoryUsage {
     pub recycled_arenas: u64,
     /// The block cache.
     pub cache: CacheMemory,
-    /// How that came to its size, if nobody gave it one.
+    /// Its size and the reason, if it sizes itself.
     pub auto_cache: Option<AutoCacheMemory>,
     /// The cache of values from blob files, if they have one of their own.
     pub blob_cache: CacheMemory,

@@ -168,7 +168,7 @@ facts! {
         knows_cache: bool = true,
         /// Bytes that the block cache may have.
         cache_bytes: u64 = 32 << 20,
-        /// The most bytes that it may come to; 0 where it keeps the size that somebody gave it.
+        /// The most bytes that it may grow to; 0 if its size was given.
         cache_auto_max: u64 = 0,
         /// It would grow if it could, or gave memory back that was short.
         cache_is_too_little: bool = false,

@@ -1,4 +1,4 @@
-//! How large a block cache is that nobody gave a size (`block_cache=auto`): a function from what
+//! How large a block cache without a given size is (`block_cache=auto`): a function from what
 //! was seen to the next size.
 //!
 //! 1. It begins with 32 MiB.
