@@ -408,6 +408,22 @@ fn slow_holes_are_punched_at_rest() {
     }
 }
 
+/// The list of what was put off stayed in memory for as long as anybody had a handle.
+#[test]
+fn a_database_that_is_closed_forgets_the_holes_that_it_put_off() {
+    if !has_holes() {
+        return;
+    }
+    let directory = temporary();
+    let mut contents = Contents::new();
+    let (_, options) = slow_options(0);
+    let db = Db::open(directory.path(), &options).unwrap();
+    overwrite(&db, &mut contents);
+    assert!(db.memory_usage().jobs > 0, "holes are left for later");
+    db.close().unwrap();
+    assert_eq!(db.memory_usage().jobs, 0);
+}
+
 /// Each family's were, for a tenth of the time each: with ten of them the disk never had a rest,
 /// and whoever waited for compactions waited for all.
 #[test]

@@ -140,6 +140,7 @@ impl DbInner {
         // those who resume writes; none may change or read anything once the directory is let go.
         // None begins any more, and each that runs ends, also with a panic.
         self.tree.wait_for_callers();
+        self.tree.forget_promises();
         self.tree.families.read().values().for_each(|family| family.parked.close());
         trace::end_traces(self);
         self.jobs.purge_all_obsolete_files();

@@ -307,6 +307,13 @@ impl Tree {
         self.progress.notify_all();
     }
 
+    /// Forgets the holes that were promised, with the memory for them. Called once no worker is
+    /// left: nobody would punch them.
+    pub(in crate::db) fn forget_promises(&self) {
+        let families = &mut self.state.lock().families;
+        families.values_mut().for_each(|known| known.punching = Punching::Idle);
+    }
+
     pub(in crate::db) fn files_to_punch(
         &self,
         state: &State,
