@@ -12,7 +12,7 @@ use super::operation::Power;
 use super::patience::Patience;
 use super::setup;
 use crate::crash::{CrashFs, Disk, State, Survival};
-use crate::model::Model;
+use crate::model::{Losses, Model};
 use crate::settings::Setting;
 use crate::{balance, fakes};
 
@@ -49,9 +49,9 @@ impl Life {
             self.opened = self.fs.changes();
         } else {
             // What is lost for good cannot be found by a crash that goes back to before.
-            self.created = self.fs.changes();
-            let found = self.find_again(Crash { at: self.created, is_kept: true });
-            self.go_on_from(found);
+            let closed = self.fs.changes();
+            let found = self.find_again(Crash { at: closed, is_kept: true });
+            self.go_on_from(found, closed);
         }
     }
 
@@ -67,8 +67,12 @@ impl Life {
         found
     }
 
-    /// Goes on from what was found on a disk that lost something.
-    fn go_on_from(&mut self, found: Model) {
+    /// Goes on from what was found on a disk that lost something. No crash goes back to before the
+    /// moment `earliest`. Nor to before the opening, if entries may go by themselves: compactions
+    /// may have removed some of them while the database was opened.
+    fn go_on_from(&mut self, found: Model, earliest: usize) {
+        let may_lose = found.families.values().any(|family| family.losses != Losses::default());
+        self.created = if may_lose { self.opened } else { earliest };
         self.journal = Journal::new(found.clone(), self.setup.chosen.options.atomic_flush);
         self.model = found;
     }
@@ -108,8 +112,7 @@ impl Life {
             self.journal.synced(self.fs.changes());
         } else {
             self.tally.changes += before.changes() as u64;
-            self.go_on_from(found);
-            self.created = recovery;
+            self.go_on_from(found, recovery);
         }
     }
 
