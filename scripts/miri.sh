@@ -25,7 +25,7 @@ MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" \
     miri --lib -- base::shared_piece::tests::the_last base::shared_piece::tests::one_fills base::slab::tests::many_threads
 echo "writers that insert side by side, $races interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- db::writing::pipeline::insertions
-echo "one writer and two readers of a memtable, $races interleavings"
+echo "one or two writers and two readers of a memtable, $races interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- memtable::tests::concurrent::short_races
 echo "the block cache, $races interleavings"
 miri --lib -- cache::tests::threads cache::tests::a_table_that_grows

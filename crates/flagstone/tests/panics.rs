@@ -146,6 +146,7 @@ fn in_a_write() {
         batch.put(b"a", b"a").unwrap();
         batch.delete_range(b"b", b"c").unwrap();
         batch.put(b"z", b"z").unwrap();
+        (0..9).for_each(|n| batch.delete(format!("none {n}")).unwrap());
         let _ = db.write(batch);
     });
 }

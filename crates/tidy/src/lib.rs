@@ -74,6 +74,8 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/memtable/arena.rs",
     "crates/flagstone/src/memtable/arena/tests.rs",
     "crates/flagstone/src/memtable/record.rs",
+    "crates/flagstone/src/memtable/shared_arena.rs",
+    "crates/flagstone/src/memtable/shared_arena/tests.rs",
     "crates/flagstone/src/memtable/skiplist/",
     "crates/flagstone/src/memtable/vector/log.rs",
     "crates/flagstone/src/memtable/vector/view.rs",

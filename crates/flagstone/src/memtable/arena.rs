@@ -138,21 +138,74 @@ impl fmt::Debug for ArenaPool {
     }
 }
 
+/// What memory is asked of that lives as long as an arena.
+pub(super) trait Allocate {
+    /// `size` bytes, aligned to [`ALIGNMENT`], uninitialised, valid until the arena is dropped.
+    fn allocate(&mut self, size: usize) -> NonNull<u8>;
+
+    /// Like [`Allocate::allocate`], with a larger alignment, a power of two.
+    fn allocate_aligned(&mut self, size: usize, alignment: usize) -> NonNull<u8> {
+        let piece = self.allocate(size + alignment - ALIGNMENT);
+        let padding = piece.align_offset(alignment);
+        assert!(padding <= alignment - ALIGNMENT, "pieces are aligned to {ALIGNMENT} bytes");
+        // SAFETY: the piece is larger than `size` by at least the padding.
+        unsafe { piece.add(padding) }
+    }
+}
+
+/// The size that is taken for `size` bytes.
+#[inline]
+pub(super) fn rounded(size: usize) -> usize {
+    size.max(1).next_multiple_of(ALIGNMENT)
+}
+
+/// Unused memory of one chunk, of which allocations are cut from the front.
+pub(super) struct Rest {
+    start: NonNull<u8>,
+    size: usize,
+    /// The number of the shared chunk in which it lies; 0 if in none.
+    chunk: usize,
+}
+
+// SAFETY: it points to memory that nothing else refers to, in an arena that outlives its use.
+unsafe impl Send for Rest {}
+
+impl Rest {
+    /// No memory.
+    pub(super) const NONE: Self = Self { start: NonNull::dangling(), size: 0, chunk: 0 };
+
+    /// Cuts off `size` bytes, a multiple of [`ALIGNMENT`], if there are so many.
+    #[inline]
+    pub(super) fn cut(&mut self, size: usize) -> Option<NonNull<u8>> {
+        if size > self.size {
+            return None;
+        }
+        let piece = self.start;
+        // SAFETY: `self.size` bytes follow `start` in its chunk, and `size` is not more.
+        self.start = unsafe { piece.add(size) };
+        self.size -= size;
+        prefetch(self.start.as_ptr().wrapping_add(AHEAD), size.min(AHEAD).div_ceil(64));
+        Some(piece)
+    }
+
+    /// Whether `other` lies right behind it in the same chunk.
+    fn is_followed_by(&self, other: &Self) -> bool {
+        self.chunk == other.chunk
+            && self.start.as_ptr().wrapping_add(self.size) == other.start.as_ptr()
+    }
+}
+
 /// A growing set of chunks of raw memory.
 pub(super) struct Arena {
     chunks: Vec<Chunk>,
     pool: Option<Arc<ArenaPool>>,
     /// The unused rest of the newest shared chunk.
-    rest: NonNull<u8>,
-    rest_size: usize,
+    rest: Rest,
     next_chunk_size: usize,
     block_size: usize,
     used: usize,
     reserved: usize,
 }
-
-// SAFETY: `rest` points into a chunk that the arena owns.
-unsafe impl Send for Arena {}
 
 impl Arena {
     /// An arena that asks for `block_size` bytes at a time once it has grown; it asks for nothing
@@ -162,8 +215,7 @@ impl Arena {
         Self {
             chunks: Vec::new(),
             pool,
-            rest: NonNull::dangling(),
-            rest_size: 0,
+            rest: Rest::NONE,
             next_chunk_size: FIRST_CHUNK_SIZE,
             block_size,
             used: 0,
@@ -186,29 +238,32 @@ impl Arena {
         self.reserved
     }
 
-    /// `size` bytes, aligned to [`ALIGNMENT`], uninitialised, valid until the arena is dropped.
-    #[inline]
-    pub(super) fn allocate(&mut self, size: usize) -> NonNull<u8> {
-        let size = size.max(1).next_multiple_of(ALIGNMENT);
-        self.used += size;
-        if size > self.rest_size {
-            return self.allocate_slow(size);
-        }
-        let piece = self.rest;
-        // SAFETY: `rest_size` bytes follow `rest` in its chunk, and `size` is not more.
-        self.rest = unsafe { piece.add(size) };
-        self.rest_size -= size;
-        prefetch(self.rest.as_ptr().wrapping_add(AHEAD), size.min(AHEAD).div_ceil(64));
-        piece
+    /// Bytes that it asks for next, for small pieces.
+    pub(super) fn next_chunk_size(&self) -> usize {
+        self.next_chunk_size
     }
 
-    /// Like [`Arena::allocate`], with a larger alignment, a power of two.
-    pub(super) fn allocate_aligned(&mut self, size: usize, alignment: usize) -> NonNull<u8> {
-        let piece = self.allocate(size + alignment - ALIGNMENT);
-        let padding = piece.align_offset(alignment);
-        assert!(padding <= alignment - ALIGNMENT, "pieces are aligned to {ALIGNMENT} bytes");
-        // SAFETY: the piece is larger than `size` by at least the padding.
-        unsafe { piece.add(padding) }
+    /// Hands out some `wanted` bytes at once, to be cut up later: makes `rest` at least `size`
+    /// bytes large, which are at most a quarter of `wanted`, and that at most a chunk. What is left
+    /// of `rest` is lost, unless the new bytes follow it.
+    pub(super) fn extend(&mut self, rest: &mut Rest, size: usize, wanted: usize) {
+        debug_assert!(size <= wanted / 4 && wanted.is_multiple_of(ALIGNMENT));
+        debug_assert!(wanted <= self.next_chunk_size);
+        let mut follows = rest.is_followed_by(&self.rest);
+        if self.rest.size < if follows { size.saturating_sub(rest.size) } else { size } {
+            self.begin_chunk();
+            follows = false;
+        }
+        let bytes = wanted.min(self.rest.size);
+        self.used += bytes;
+        let chunk = self.rest.chunk;
+        let start = self.rest.cut(bytes).expect("no more than there are");
+        *rest = if follows {
+            Rest { start: rest.start, size: rest.size + bytes, chunk }
+        } else {
+            Rest { start, size: bytes, chunk }
+        };
+        debug_assert!(rest.size >= size);
     }
 
     #[cold]
@@ -217,18 +272,18 @@ impl Arena {
         if size > self.next_chunk_size / 4 {
             return self.add_chunk(Chunk::new(size));
         }
-        let chunk_size = self.next_chunk_size;
-        let kept = self
-            .pool
-            .as_ref()
-            .filter(|_| chunk_size == self.block_size)
-            .and_then(|pool| pool.take(chunk_size));
-        self.next_chunk_size = (chunk_size * 2).min(self.block_size);
-        let chunk = self.add_chunk(kept.unwrap_or_else(|| Chunk::new(chunk_size)));
-        // SAFETY: the chunk has `chunk_size` bytes, at least four times `size`.
-        self.rest = unsafe { chunk.add(size) };
-        self.rest_size = chunk_size - size;
-        chunk
+        self.begin_chunk();
+        self.rest.cut(size).expect("a chunk has at least four times the size")
+    }
+
+    /// Goes on in a new shared chunk.
+    fn begin_chunk(&mut self) {
+        let size = self.next_chunk_size;
+        let kept =
+            self.pool.as_ref().filter(|_| size == self.block_size).and_then(|pool| pool.take(size));
+        self.next_chunk_size = (size * 2).min(self.block_size);
+        let start = self.add_chunk(kept.unwrap_or_else(|| Chunk::new(size)));
+        self.rest = Rest { start, size, chunk: self.chunks.len() };
     }
 
     fn add_chunk(&mut self, chunk: Chunk) -> NonNull<u8> {
@@ -239,6 +294,18 @@ impl Arena {
         }
         self.chunks.push(chunk);
         start
+    }
+}
+
+impl Allocate for Arena {
+    #[inline]
+    fn allocate(&mut self, size: usize) -> NonNull<u8> {
+        let size = rounded(size);
+        self.used += size;
+        match self.rest.cut(size) {
+            Some(piece) => piece,
+            None => self.allocate_slow(size),
+        }
     }
 }
 

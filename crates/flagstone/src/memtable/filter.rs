@@ -5,15 +5,15 @@
 //! high half of the hash's product with the number of lines is the line; the low half of the hash,
 //! multiplied by the golden ratio for each next probe, has the bits in its top nine.
 //!
-//! **Thread safety** One thread adds at a time, any number ask meanwhile, and none takes a lock.
-//! Bits are only ever set, those of an entry before it is inserted: whoever must see the entry sees
-//! them.
+//! **Thread safety.** Any number of threads add and ask, and none takes a lock once there are
+//! lines. Bits are only ever set, those of an entry before it is inserted: whoever must see the
+//! entry sees them.
 
 use std::sync::{Arc, OnceLock};
 
 use super::arena::ArenaPool;
 use crate::base::hash::hash64;
-use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{InternalIterator, InternalKey, PinnedValue, PrefixExtractor, Result};
 use crate::cache::{Held, MemoryKind};
 
@@ -39,6 +39,8 @@ pub(super) struct MemTableFilter {
     pool: Option<Arc<ArenaPool>>,
     /// Made with the first entry: many memtables never get one.
     lines: OnceLock<Lines>,
+    /// Held while they are made.
+    making: Mutex<()>,
 }
 
 struct Lines {
@@ -52,7 +54,7 @@ struct Line([AtomicU64; 8]);
 
 impl MemTableFilter {
     pub(super) fn new(settings: MemTableFilterSettings, pool: Option<Arc<ArenaPool>>) -> Self {
-        Self { settings, pool, lines: OnceLock::new() }
+        Self { settings, pool, lines: OnceLock::new(), making: Mutex::new(()) }
     }
 
     /// Whether prefix seeks can ask it.
@@ -65,9 +67,9 @@ impl MemTableFilter {
         self.lines.get().map_or(0, |lines| size_of_val(&*lines.bits))
     }
 
-    /// Adds a key; one thread at a time, before the key's entry can be found.
+    /// Adds a key, before its entry can be found.
     pub(super) fn add(&self, user_key: &[u8]) {
-        let lines = self.lines.get_or_init(|| self.make_lines());
+        let lines = self.lines.get().unwrap_or_else(|| self.first_lines());
         if self.settings.whole_keys {
             lines.add(user_key);
         }
@@ -100,6 +102,12 @@ impl MemTableFilter {
         self.lines.get().is_some_and(|lines| lines.may_contain(bytes))
     }
 
+    #[cold]
+    fn first_lines(&self) -> &Lines {
+        let _one_at_a_time = self.making.lock();
+        self.lines.get_or_init(|| self.make_lines())
+    }
+
     fn make_lines(&self) -> Lines {
         let count = self.settings.bytes.div_ceil(size_of::<Line>()).max(1);
         let bits: Box<[Line]> = (0..count).map(|_| Line::default()).collect();
@@ -122,10 +130,8 @@ impl Lines {
         let (line, mut h) = self.place(bytes);
         for _ in 0..PROBES {
             let (word, bit) = probe(line, h);
-            // Nobody else writes.
-            let before = word.load(Ordering::Relaxed);
-            if before & bit == 0 {
-                word.store(before | bit, Ordering::Relaxed);
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                word.fetch_or(bit, Ordering::Relaxed);
             }
             h = h.wrapping_mul(GOLDEN_RATIO);
         }

@@ -3,14 +3,16 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::counts::{Addition, Counts};
 use super::record::Entry;
 use crate::base::{InternalIterator, SequenceNumber, ValueType};
 
-/// A sorted structure with one writer at a time and any number of readers, who need no lock.
+/// A sorted structure with any number of writers, and of readers, who need no lock.
 ///
 /// A reader sees every entry whose insertion ended before its call began, and may see later ones.
+/// No writer waits for another as long as that one lives, only while it inserts.
 pub(super) trait Index: Sized {
-    /// The right to insert; others wait until it is dropped.
+    /// The right to insert, side by side with others.
     type Writer<'a>: IndexWriter
     where
         Self: 'a;
@@ -33,6 +35,9 @@ pub(super) trait Index: Sized {
     /// About how many entries have user keys in `[start, end)`.
     fn approximate_count(&self, start: &[u8], end: &[u8]) -> u64;
 
+    /// The counts of all additions, in parts. The first part is the first that is not empty.
+    fn counts(&self) -> impl Iterator<Item = &Counts>;
+
     /// Bytes in use.
     fn memory_usage(&self) -> usize;
 
@@ -42,9 +47,12 @@ pub(super) trait Index: Sized {
 
 /// See [`Index::Writer`].
 pub(super) trait IndexWriter {
-    /// The pair of user key and packed number must be new.
+    /// Inserts an entry, and then counts it. The pair of user key and packed number must be new.
     ///
     /// # Panics
     /// If key or value is 4 GiB or longer.
-    fn insert(&mut self, entry: &Entry<'_>);
+    fn insert(&mut self, entry: &Entry<'_>, addition: &Addition);
+
+    /// Counts what was added elsewhere.
+    fn count(&mut self, addition: &Addition);
 }

@@ -11,15 +11,19 @@
 //! - `record`: an entry in memory
 //! - `key_prefix`: leading bytes as numbers, which spare most comparisons
 //! - `arena`: where nodes and entries lie
+//! - `shared_arena`: an arena that several threads allocate from
+//! - `counts`: what was added
 
 mod arena;
 mod btree;
+mod counts;
 mod filter;
 mod index;
 mod key_prefix;
 mod prefix_hash;
 mod range_deletes;
 mod record;
+mod shared_arena;
 mod skiplist;
 mod table;
 mod vector;

@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::arena::Arena;
+use super::counts::{Addition, Counts};
 use super::index::{Index, IndexWriter};
 use super::record::{Entry, Record};
 use super::skiplist::{Head, List, ListCursor, ListOrder, Lists, height_from};
@@ -125,6 +126,10 @@ impl Index for PrefixHash {
         self.all.approximate_count(start, end)
     }
 
+    fn counts(&self) -> impl Iterator<Item = &Counts> {
+        self.all.counts()
+    }
+
     fn memory_usage(&self) -> usize {
         self.bucket_bytes() + self.all.memory_usage()
     }
@@ -141,14 +146,18 @@ pub(super) struct PrefixHashWriter<'a> {
 }
 
 impl IndexWriter for PrefixHashWriter<'_> {
-    fn insert(&mut self, entry: &Entry<'_>) {
+    fn insert(&mut self, entry: &Entry<'_>, addition: &Addition) {
         let PrefixHash { order, bucket_count, buckets, account, .. } = self.table;
-        let buckets = buckets.get_or_init(|| Buckets::new(*bucket_count, account.as_ref()));
-        let head = self.table.bucket(buckets, entry.user_key);
-        self.all.insert_made(|arena, count| {
+        self.all.insert_made(addition, |arena, count| {
+            let buckets = buckets.get_or_init(|| Buckets::new(*bucket_count, account.as_ref()));
+            let head = self.table.bucket(buckets, entry.user_key);
             let height = height_from(xxh3_64(&count.to_le_bytes()));
             head.insert(order, arena, height, entry).pointer()
         });
+    }
+
+    fn count(&mut self, addition: &Addition) {
+        self.all.count(addition);
     }
 }
 

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
 
-use super::arena::{ALIGNMENT, Arena};
+use super::arena::{ALIGNMENT, Allocate, Arena};
 use crate::base::{InternalKey, PACKED_SIZE, prefetch};
 
 /// Bytes of a record that are fetched when it is near.
@@ -59,7 +59,7 @@ impl<'a> Record<'a> {
     /// # Panics
     /// If key or value is 4 GiB or longer.
     #[inline]
-    pub(super) fn create(arena: &mut Arena, entry: &Entry<'_>) -> NonNull<RecordHeader> {
+    pub(super) fn create(arena: &mut impl Allocate, entry: &Entry<'_>) -> NonNull<RecordHeader> {
         const { assert!(align_of::<RecordHeader>() <= ALIGNMENT) };
         let at = arena.allocate(entry.record_size()).cast();
         // SAFETY: the piece is that large and aligned, and nobody else knows it yet.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::arena::{Arena, ArenaPool};
 use super::btree::{BTree, BTreeIterator, BTreeWriter};
+use super::counts::{Addition, Counts};
 use super::filter::{FilteredCursor, MemTableFilter, MemTableFilterSettings};
 use super::index::{Index, IndexWriter};
 use super::prefix_hash::{PrefixCursor, PrefixHash, PrefixHashWriter};
@@ -12,7 +13,6 @@ use super::range_deletes::{RangeDeletes, RangeLook};
 use super::record::Entry;
 use super::skiplist::{ListCursor, SkipList, SkipListWriter};
 use super::vector::{Vector, VectorCursor, VectorWriter};
-use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{
     FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator,
     PrefixExtractor, RangeTombstone, Result, SequenceNumber, ValueType, pack_sequence_and_type,
@@ -67,15 +67,15 @@ impl Default for MemTableSettings {
 
 /// The writes of one column family since its last switch, sorted.
 ///
-/// One thread writes at a time (others wait for it); any number read meanwhile, without locks. A
+/// Any number of threads write and read side by side. Readers take no locks; writers take none for
+/// entries in a B+tree or a skip list, other entries and range deletions are added one at a time. A
 /// reader sees every entry whose addition happened before its call, and may see later ones: it
-/// filters by sequence number.
+/// filters by sequence number. The counts have what the calls that returned have added.
 pub struct MemTable {
     comparator: InternalKeyComparator,
     index: AnyIndex,
     range_deletes: RangeDeletes,
     filter: Option<Arc<MemTableFilter>>,
-    counts: Counts,
 }
 
 enum AnyIndex {
@@ -97,16 +97,7 @@ macro_rules! each_kind {
     };
 }
 
-/// Written by the one writer at a time, so that plain loads and stores do.
-struct Counts {
-    entries: AtomicU64,
-    deletes: AtomicU64,
-    data_size: AtomicU64,
-    first_sequence: AtomicU64,
-    largest_sequence: AtomicU64,
-}
-
-/// The right to add to a memtable; others wait until it is dropped.
+/// The right to add to a memtable. It is cheap, and keeps nobody else from having one.
 pub struct MemTableWriter<'a> {
     table: &'a MemTable,
     index: AnyWriter<'a>,
@@ -136,18 +127,11 @@ impl MemTable {
                 PrefixHash::new(order, extractor.clone(), *bucket_count, arena),
             )),
         };
-        let counts = Counts {
-            entries: AtomicU64::new(0),
-            deletes: AtomicU64::new(0),
-            data_size: AtomicU64::new(0),
-            first_sequence: AtomicU64::new(u64::MAX),
-            largest_sequence: AtomicU64::new(0),
-        };
         let filter = settings.filter.clone();
         let filter =
             filter.map(|filter| Arc::new(MemTableFilter::new(filter, settings.arena_pool.clone())));
         let account = settings.arena_pool.as_ref().map(|pool| pool.account().clone());
-        Self { comparator, index, range_deletes: RangeDeletes::new(account), filter, counts }
+        Self { comparator, index, range_deletes: RangeDeletes::new(account), filter }
     }
 
     /// The order of the entries.
@@ -155,7 +139,8 @@ impl MemTable {
         &self.comparator
     }
 
-    /// Takes the right to write; cheaper than [`MemTable::add`] for several entries.
+    /// The right to write, for any number of threads side by side. It is cheaper than
+    /// [`MemTable::add`] for several entries.
     pub fn writer(&self) -> MemTableWriter<'_> {
         let index = match &self.index {
             AnyIndex::BTree(index) => AnyWriter::BTree(index.writer()),
@@ -274,17 +259,21 @@ impl MemTable {
 
     /// The number of point entries, deletions included.
     pub fn num_entries(&self) -> u64 {
-        self.counts.entries.load(Ordering::Relaxed)
+        self.sum(Counts::entries)
     }
 
     /// The number of point entries that are deletions.
     pub fn num_deletes(&self) -> u64 {
-        self.counts.deletes.load(Ordering::Relaxed)
+        self.sum(Counts::deletes)
     }
 
     /// The bytes of all internal keys and values.
     pub fn data_size(&self) -> u64 {
-        self.counts.data_size.load(Ordering::Relaxed)
+        self.sum(Counts::data_size)
+    }
+
+    fn sum(&self, count: impl Fn(&Counts) -> u64) -> u64 {
+        each_kind!(&self.index, AnyIndex, index => index.counts().map(count).sum())
     }
 
     /// The number of range deletions.
@@ -292,20 +281,29 @@ impl MemTable {
         self.range_deletes.count()
     }
 
-    /// Whether nothing was added, not even a range deletion.
+    /// Whether nothing was added, not even a range deletion. Cheap.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.num_entries() == 0 && self.num_range_tombstones() == 0
+        let has_entries = each_kind!(&self.index, AnyIndex, index => {
+            index.counts().any(|counts| counts.entries() > 0)
+        });
+        !has_entries && self.num_range_tombstones() == 0
     }
 
     /// The smallest sequence number, if anything was added.
     pub fn first_sequence(&self) -> Option<SequenceNumber> {
-        Some(self.counts.first_sequence.load(Ordering::Relaxed))
-            .filter(|&sequence| sequence != u64::MAX)
+        let firsts = each_kind!(&self.index, AnyIndex, index => {
+            index.counts().map(Counts::first_sequence).min()
+        });
+        firsts.filter(|&sequence| sequence != u64::MAX)
     }
 
     /// The largest sequence number, if anything was added.
     pub fn largest_sequence(&self) -> Option<SequenceNumber> {
-        self.first_sequence().map(|_| self.counts.largest_sequence.load(Ordering::Relaxed))
+        self.first_sequence()?;
+        each_kind!(&self.index, AnyIndex, index => {
+            index.counts().map(Counts::largest_sequence).max()
+        })
     }
 
     /// About how many entries have user keys in `[start, end)`.
@@ -336,17 +334,17 @@ impl MemTableWriter<'_> {
             filter.add(user_key);
         }
         let entry = Entry { user_key, packed: pack_sequence_and_type(sequence, value_type), value };
-        each_kind!(&mut self.index, AnyWriter, index => index.insert(&entry));
-        let counts = &self.table.counts;
-        bump(&counts.entries, 1);
-        bump(&counts.data_size, (user_key.len() + crate::base::PACKED_SIZE + value.len()) as u64);
-        if matches!(
+        let is_delete = matches!(
             value_type,
             ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp
-        ) {
-            bump(&counts.deletes, 1);
-        }
-        self.note_sequence(sequence);
+        );
+        let addition = Addition {
+            sequence,
+            entries: 1,
+            deletes: u64::from(is_delete),
+            data_size: (user_key.len() + crate::base::PACKED_SIZE + value.len()) as u64,
+        };
+        each_kind!(&mut self.index, AnyWriter, index => index.insert(&entry, &addition));
     }
 
     /// Deletes the keys of `[start, end)` that are older than `sequence`; an empty range counts,
@@ -357,22 +355,9 @@ impl MemTableWriter<'_> {
             end: end.to_vec(),
             sequence,
         });
-        self.note_sequence(sequence);
+        let addition = Addition { sequence, entries: 0, deletes: 0, data_size: 0 };
+        each_kind!(&mut self.index, AnyWriter, index => index.count(&addition));
     }
-
-    fn note_sequence(&self, sequence: SequenceNumber) {
-        let counts = &self.table.counts;
-        if sequence > counts.largest_sequence.load(Ordering::Relaxed) {
-            counts.largest_sequence.store(sequence, Ordering::Relaxed);
-        }
-        if sequence < counts.first_sequence.load(Ordering::Relaxed) {
-            counts.first_sequence.store(sequence, Ordering::Relaxed);
-        }
-    }
-}
-
-fn bump(counter: &AtomicU64, by: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
 }
 
 /// A cursor over a memtable's point entries.

@@ -1,5 +1,5 @@
-//! The memtable's indexes: one writer, readers without a lock. Nodes of the B+tree are small in
-//! this build, so that a few dozen entries make three levels.
+//! The memtable's indexes: one or two writers, readers without a lock. Nodes of the B+tree are
+//! small in this build, so that a few dozen entries make three levels.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use flagstone::memtable::{
     ArenaPool, MemTable, MemTableFilterSettings, MemTableIterator, MemTableKind, MemTableSettings,
     RangeLook,
 };
-use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::explore::explore;
 use crate::world::{join, thread};
@@ -47,8 +47,32 @@ fn hot(n: u64) -> Vec<u8> {
 struct Shared {
     table: MemTable,
     key: KeyMaker,
-    /// The last sequence number that was written whole.
+    /// Which writes are over.
+    over: Vec<AtomicBool>,
+    /// The last of those up to which all are.
     published: AtomicU64,
+}
+
+impl Shared {
+    fn new(table: MemTable, key: KeyMaker) -> Arc<Self> {
+        let over = (0..=TOTAL).map(|_| AtomicBool::new(false)).collect();
+        Arc::new(Self { table, key, over, published: AtomicU64::new(0) })
+    }
+
+    /// Writes one entry, and publishes it once those before it are.
+    fn write(&self, sequence: u64) {
+        let key = (self.key)(sequence);
+        self.table.add(sequence, ValueType::Value, &key, &key);
+        self.over[sequence as usize].store(true, Ordering::SeqCst);
+        loop {
+            let next = self.published.load(Ordering::SeqCst) + 1;
+            if !self.over.get(next as usize).is_some_and(|over| over.load(Ordering::SeqCst)) {
+                return;
+            }
+            let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+            let _ = self.published.compare_exchange(next - 1, next, success, failure);
+        }
+    }
 }
 
 fn story(kind: MemTableKind, key: KeyMaker) {
@@ -61,16 +85,43 @@ fn story(kind: MemTableKind, key: KeyMaker) {
     {
         settings.filter = filter;
         let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
-        let shared = Arc::new(Shared { table, key, published: AtomicU64::new(0) });
+        let shared = Shared::new(table, key);
         let (searching, walking) = (shared.clone(), shared.clone());
         let readers = vec![thread(move || search(&searching)), thread(move || walk(&walking))];
-        for sequence in 1..=TOTAL {
-            let key = key(sequence);
-            shared.table.add(sequence, ValueType::Value, &key, &key);
-            shared.published.store(sequence, Ordering::Release);
-        }
+        (1..=TOTAL).for_each(|sequence| shared.write(sequence));
         join(readers);
     }
+}
+
+/// Two writers take turns at the numbers, and need not keep to them; one thread reads. In the end
+/// everything is there.
+fn story_of_writers(kind: MemTableKind, key: KeyMaker) {
+    let settings =
+        MemTableSettings { kind, arena_block_size: 4096, arena_pool: None, filter: None };
+    let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
+    let shared = Shared::new(table, key);
+    let (other, reading) = (shared.clone(), shared.clone());
+    let threads = vec![
+        thread(move || (1..=TOTAL).step_by(2).for_each(|sequence| other.write(sequence))),
+        thread(move || {
+            search(&reading);
+            walk(&reading);
+        }),
+    ];
+    (2..=TOTAL).step_by(2).for_each(|sequence| shared.write(sequence));
+    join(threads);
+    walk(&shared);
+    for n in 1..=TOTAL {
+        let mut found = None;
+        shared.table.get(&key(n), n, |sequence, _, value| {
+            found = Some((sequence, value.to_vec()));
+            ControlFlow::Break(())
+        });
+        assert_eq!(found, Some((n, key(n))), "{n} at the end");
+    }
+    assert_eq!(shared.table.num_entries(), TOTAL);
+    assert_eq!(shared.table.first_sequence(), Some(1));
+    assert_eq!(shared.table.largest_sequence(), Some(TOTAL));
 }
 
 /// Everything published is found, by lookups and by both kinds of seek.
@@ -112,7 +163,8 @@ fn walk(shared: &Shared) {
             met += u64::from(key.sequence() <= last);
             if let Some(before) = &before {
                 let order = shared.table.comparator().compare(before.as_key(), key);
-                assert!(if forward { order.is_lt() } else { order.is_gt() }, "{before:?} {key:?}");
+                let is_sorted = if forward { order.is_lt() } else { order.is_gt() };
+                assert!(is_sorted, "entries out of order: {before:?} {key:?}");
             }
             before.get_or_insert_with(|| key.to_buf()).set_from(key);
             if forward { cursor.next() } else { cursor.prev() }
@@ -149,6 +201,62 @@ fn btree_descending() {
 #[test]
 fn btree_hot() {
     explore("memtable::btree_hot", 300, || story(MemTableKind::BTree, hot));
+}
+
+#[test]
+fn btree_writers_scattered() {
+    explore("memtable::btree_writers_scattered", 600, || {
+        story_of_writers(MemTableKind::BTree, scattered);
+    });
+}
+
+#[test]
+fn btree_writers_long_prefix() {
+    explore("memtable::btree_writers_long_prefix", 600, || {
+        story_of_writers(MemTableKind::BTree, long_prefix);
+    });
+}
+
+#[test]
+fn btree_writers_ascending() {
+    explore("memtable::btree_writers_ascending", 600, || {
+        story_of_writers(MemTableKind::BTree, ascending);
+    });
+}
+
+#[test]
+fn btree_writers_descending() {
+    explore("memtable::btree_writers_descending", 600, || {
+        story_of_writers(MemTableKind::BTree, descending);
+    });
+}
+
+#[test]
+fn skiplist_writers_scattered() {
+    explore("memtable::skiplist_writers_scattered", 300, || {
+        story_of_writers(MemTableKind::SkipList, scattered);
+    });
+}
+
+#[test]
+fn skiplist_writers_ascending() {
+    explore("memtable::skiplist_writers_ascending", 300, || {
+        story_of_writers(MemTableKind::SkipList, ascending);
+    });
+}
+
+#[test]
+fn vector_writers_scattered() {
+    explore("memtable::vector_writers_scattered", 300, || {
+        story_of_writers(MemTableKind::Vector, scattered);
+    });
+}
+
+#[test]
+fn prefix_hash_writers_scattered() {
+    explore("memtable::prefix_hash_writers_scattered", 300, || {
+        story_of_writers(prefix_hash(), scattered);
+    });
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! A B+tree in an arena, for the plain byte order: one writer, optimistic readers.
+//! A B+tree in an arena, for the plain byte order: optimistic readers, writers that lock single
+//! nodes.
 //!
 //! Nodes hold up to 64 keys, each by a pointer to its record and by eight bytes of it as a number:
 //! those that follow what all keys of the node share. A search in a node compares numbers, and
@@ -7,15 +8,18 @@
 //! 1. A reader descends from the root. In each node it reads the version (waiting while it is odd),
 //!    searches, reads the child's version, and then checks that the node's own version has not
 //!    changed: otherwise it starts again.
-//! 2. The writer makes the versions of all nodes that it is going to change odd, changes them, and
-//!    makes the versions even again, each larger than before.
-//! 3. A full node is split: the right half moves to a new node, the left half stays. A node that is
-//!    appended to at the right edge of the tree is left full instead, and so writes in order fill
-//!    their nodes.
+//! 2. A writer makes its record, descends as a reader does, and locks the leaf: it makes the leaf's
+//!    version odd if that is still the one that it read, and otherwise starts again. It puts the
+//!    record in and makes the version even, larger than before.
+//! 3. A full node that a writer meets on its way is split: the right half moves to a new node, the
+//!    left half stays. The writer makes the new node, then locks the parent and the full node, both
+//!    at the versions that it read. The parent has room, or it would have been split before. After
+//!    the split of an inner node the writer starts again. A node that is appended to at the right
+//!    edge of the tree is left full instead, and so writes in order fill their nodes.
 //! 4. A cursor copies the record pointers of one leaf, and goes on to the next leaf by its link, or
 //!    back by a search.
 //!
-//! `node` holds the nodes and all proofs; `write` the writer; `cursor` the cursor.
+//! `node` holds the nodes and all proofs; `write` the writers; `cursor` the cursor.
 
 mod cursor;
 mod node;
@@ -29,18 +33,18 @@ use node::{Node, Root};
 pub(super) use write::BTreeWriter;
 
 use super::arena::Arena;
+use super::counts::Counts;
 use super::index::Index;
 use super::key_prefix::Target;
-use crate::base::sync::{self, AtomicUsize, Mutex, Ordering};
+use super::shared_arena::SharedArena;
+use crate::base::sync;
 use crate::base::{MAX_SEQUENCE_NUMBER, SequenceNumber, ValueType, pack_sequence_and_type};
 
 /// The sorted entries of one memtable, in byte order.
 pub struct BTree {
     root: Root,
-    used: AtomicUsize,
-    reserved: AtomicUsize,
-    /// Where everything lies; locked by the writer.
-    arena: Mutex<Arena>,
+    /// Where everything lies.
+    arena: SharedArena<()>,
 }
 
 /// A position that was read in a leaf and holds as long as the leaf has that version.
@@ -54,8 +58,7 @@ impl BTree {
     /// An empty tree that lies in `arena`.
     pub(super) fn new(mut arena: Arena) -> Self {
         let root = Root::new(&mut arena);
-        let (used, reserved) = (AtomicUsize::new(arena.used()), AtomicUsize::new(arena.reserved()));
-        Self { root, used, reserved, arena: Mutex::new(arena) }
+        Self { root, arena: SharedArena::new(arena) }
     }
 
     /// Walks down to a leaf; `choose` says where to go on in each node, or that what it read made
@@ -170,11 +173,16 @@ impl Index for BTree {
         (count + last.index as u64).saturating_sub(first.index as u64)
     }
 
+    #[inline]
+    fn counts(&self) -> impl Iterator<Item = &Counts> {
+        self.arena.counts()
+    }
+
     fn memory_usage(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
+        self.arena.used()
     }
 
     fn memory_reserved(&self) -> usize {
-        self.reserved.load(Ordering::Relaxed)
+        self.arena.reserved()
     }
 }

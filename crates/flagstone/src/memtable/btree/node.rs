@@ -10,14 +10,31 @@
 //! keys of the node share. `shared` is the first eight of these, and `like` is some record that has
 //! all of them: one for many nodes, so that it stays in the cache.
 //!
-//! **Thread safety.** Everything in a node that changes is atomic. The writer (one at a time: it
-//! holds the arena's lock) makes `version` odd, then changes words with relaxed order, then makes
-//! `version` even with release order. A reader loads an even version with acquire order, then
-//! words, and believes them only if the version is still the same after an acquire fence. What it
-//! reads before it knows may come from different moments, but each word is one that the writer once
-//! put there: an index is checked against the array, a pointer leads to a live record or node.
-//! Pointers are stored with release and loaded with acquire order, so that what they lead to is
-//! seen complete even before the version was checked.
+//! **Thread safety.** Everything in a node that changes is atomic, and changes only while the node
+//! is locked: while its `version` is odd. A writer locks a node by raising an even version that it
+//! has read, in one step and with acquire order, so that it sees all changes before its own. It
+//! issues a release fence, changes words with relaxed order, and makes `version` even with release
+//! order. A reader, and a writer that descends, loads an even version with acquire order, then
+//! words, and believes them only if the version is still the same after an acquire fence, or if it
+//! could lock the node at that version. What it reads before it knows may come from different
+//! moments, but each word is one that a writer once put there: an index is checked against the
+//! array, a pointer leads to a live record or node. Pointers are stored with release and loaded
+//! with acquire order, so that what they lead to is seen complete even before the version was
+//! checked.
+//!
+//! A writer never waits while it has locked a node: what it cannot lock at once makes it start
+//! again. So there is no deadlock. While a node is locked nothing is allocated, no code of the
+//! application is called and nothing can fail: records and new nodes are made before. A new node is
+//! not locked; no other thread knows it until it is complete.
+//!
+//! **Where a record belongs.** Each node is for a range of places between two keys. A child's range
+//! shrinks in one case only, when the child is split, and so its version changes: no node is merged
+//! with another or removed, and what happens to the nodes above or beside it moves no bound of its
+//! range. A descent reads a child's version before it checks that the parent is unchanged. So at
+//! that version the child is for the range in which the target lies, and a writer that locks it at
+//! that version may put the record there. The root is for all places: a descent reads the version
+//! of the node that it took for the root, and then checks that it still is the root. `top` changes
+//! only while the root before is locked, and so that node's version would have changed, too.
 //!
 //! **Invariants**
 //! 1. Nodes are never moved or freed before the arena is dropped; nor are records, which never
@@ -27,17 +44,19 @@
 //!    `'a` or kept alive by an `Arc` for as long.
 //! 4. The first record of a leaf that is not the leftmost is the one that the parents are divided
 //!    by; nothing is ever inserted before it, so it stays the first.
+//! 5. A leaf has no `next` only if it is the rightmost. `next` changes when the leaf is split, and
+//!    then `rightmost` is set if it must be, both while the leaf is locked.
 #![expect(unsafe_code, reason = "nodes in an arena, linked by atomic pointers")]
 
 use std::cmp::Ordering as Order;
 use std::hint::select_unpredictable;
 use std::ptr::{self, NonNull};
 
-use super::super::arena::Arena;
+use super::super::arena::{Allocate, Arena};
 use super::super::key_prefix::{Target, leading_bytes};
 use super::super::record::{Entry, Record, RecordHeader};
 use crate::base::prefetch;
-use crate::base::sync::{self, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use crate::base::sync::{self, AtomicPtr, AtomicU32, AtomicU64, Mutex, Ordering, fence};
 
 /// The most keys of a node.
 pub(super) const CAPACITY: usize = if cfg!(any(miri, feature = "shuttle")) { 4 } else { 64 };
@@ -63,15 +82,17 @@ pub(super) struct Node {
 /// The ways into the tree.
 pub(super) struct Root {
     top: AtomicPtr<Node>,
-    /// The leaf that has no next; for the writer.
+    /// The leaf that has no next; for writers.
     rightmost: AtomicPtr<Node>,
+    /// Empty nodes of this tree that no other thread knows: made for splits that others did.
+    spare: Mutex<Vec<AtomicPtr<Node>>>,
 }
 
 impl Root {
     /// An empty tree.
     pub(super) fn new(arena: &mut Arena) -> Self {
         let leaf = Node::create(arena, true).as_ptr();
-        Self { top: AtomicPtr::new(leaf), rightmost: AtomicPtr::new(leaf) }
+        Self { top: AtomicPtr::new(leaf), rightmost: AtomicPtr::new(leaf), spare: Mutex::default() }
     }
 
     #[inline]
@@ -94,14 +115,29 @@ impl Root {
         self.rightmost.store(ptr::from_ref(leaf).cast_mut(), Ordering::Release);
     }
 
-    /// An empty node of this tree.
-    pub(super) fn new_node(&self, arena: &mut Arena, is_leaf: bool) -> &Node {
-        // SAFETY: the arena is the tree's (its lock is inside the tree), so the node lives as long.
-        unsafe { Node::create(arena, is_leaf).as_ref() }
+    /// An empty node of this tree that no other thread knows.
+    pub(super) fn new_node(&self, arena: &mut impl Allocate, is_leaf: bool) -> &Node {
+        // SAFETY: invariants 1 to 3: the node was made for this tree, in its arena, which is inside
+        // the tree.
+        let node = |at: NonNull<Node>| unsafe { at.as_ref() };
+        let mut spare = self.spare.lock();
+        let is_wanted = |at: &mut AtomicPtr<Node>| {
+            NonNull::new(*at.get_mut()).is_some_and(|at| node(at).is_leaf() == is_leaf)
+        };
+        let kept = spare.iter_mut().position(is_wanted).map(|index| spare.swap_remove(index));
+        drop(spare);
+        let kept = kept.and_then(|at| NonNull::new(at.into_inner()));
+        node(kept.unwrap_or_else(|| Node::create(arena, is_leaf)))
+    }
+
+    /// Keeps an empty node that no other thread knows for the next split.
+    pub(super) fn keep_node(&self, node: &Node) {
+        self.spare.lock().push(AtomicPtr::new(ptr::from_ref(node).cast_mut()));
     }
 
     /// A new record of this tree.
-    pub(super) fn new_record(&self, arena: &mut Arena, entry: &Entry<'_>) -> Record<'_> {
+    #[inline]
+    pub(super) fn new_record(&self, arena: &mut impl Allocate, entry: &Entry<'_>) -> Record<'_> {
         // SAFETY: as above.
         unsafe { Record::new(Record::create(arena, entry)) }
     }
@@ -124,7 +160,7 @@ pub(super) fn shared_length(a: &[u8], b: &[u8]) -> usize {
 }
 
 impl Node {
-    fn create(arena: &mut Arena, is_leaf: bool) -> NonNull<Self> {
+    fn create(arena: &mut impl Allocate, is_leaf: bool) -> NonNull<Self> {
         let children = (!is_leaf).then(|| {
             let children = arena
                 .allocate_aligned(size_of::<Children>(), align_of::<Self>())
@@ -150,13 +186,18 @@ impl Node {
         node
     }
 
-    /// The version, once no change is going on.
+    /// The version, unless the node is locked.
+    #[inline]
+    pub(super) fn free_version(&self) -> Option<u64> {
+        Some(self.version.load(Ordering::Acquire)).filter(|version| version & 1 == 0)
+    }
+
+    /// The version, once the node is not locked.
     #[inline]
     pub(super) fn stable_version(&self) -> u64 {
         let mut spins = 0u32;
         loop {
-            let version = self.version.load(Ordering::Acquire);
-            if version & 1 == 0 {
+            if let Some(version) = self.free_version() {
                 return version;
             }
             spins += 1;
@@ -175,19 +216,29 @@ impl Node {
         self.version.load(Ordering::Relaxed) == version
     }
 
-    /// The writer is about to change this node.
-    pub(super) fn begin_change(&self) {
-        let version = self.version.load(Ordering::Relaxed);
-        debug_assert!(version & 1 == 0);
-        self.version.store(version + 1, Ordering::Relaxed);
+    /// Locks the node, if it still has that version and nobody has locked it.
+    #[inline]
+    pub(super) fn try_lock(&self, version: u64) -> bool {
+        let next = version + 1;
+        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        let is_locked = self.version.compare_exchange(version, next, success, failure).is_ok();
         fence(Ordering::Release);
+        is_locked
     }
 
-    /// The writer has changed this node.
-    pub(super) fn end_change(&self) {
+    /// Unlocks the node, which the caller has locked and changed.
+    #[inline]
+    pub(super) fn unlock(&self) {
         let version = self.version.load(Ordering::Relaxed);
         debug_assert!(version & 1 == 1);
         self.version.store(version + 1, Ordering::Release);
+    }
+
+    /// Unlocks the node, which the caller has locked and not changed.
+    pub(super) fn unlock_unchanged(&self) {
+        let version = self.version.load(Ordering::Relaxed);
+        debug_assert!(version & 1 == 1);
+        self.version.store(version - 1, Ordering::Release);
     }
 
     #[inline]
@@ -307,23 +358,23 @@ impl Node {
         Some(low)
     }
 
-    /// Whether `target` stands after all records of this node, of which there are some; for the
-    /// writer.
+    /// Whether `target` stands after all records of this node, of which there are some. `false`
+    /// also for what was not read consistently, and where a search must tell.
     #[inline]
     pub(super) fn all_before(&self, target: &Target<'_>) -> bool {
         let Some(last) = self.count().checked_sub(1) else { return false };
         let (key, skip) = (target.user_key, self.skip());
         if skip > 0 && self.compare_shared(key, skip) != Some(Order::Equal) {
-            // It may be; the search will tell.
             return false;
         }
-        match leading_bytes(&key[skip..]).cmp(&self.number(last)) {
+        let Some(rest) = key.get(skip..) else { return false };
+        match leading_bytes(rest).cmp(&self.number(last)) {
             Order::Less => false,
             Order::Greater => true,
-            Order::Equal => {
-                let last = self.record(last).expect("the writer sees whole nodes").key();
+            Order::Equal => self.record(last).is_some_and(|last| {
+                let last = last.key();
                 last.user_key().cmp(key).then_with(|| target.packed.cmp(&last.packed())).is_lt()
-            }
+            }),
         }
     }
 
@@ -375,13 +426,13 @@ impl Node {
         self.shared.store(leading_bytes(first.user_key()) & shared_mask(skip), Ordering::Relaxed);
         self.skip.store(skip as u32, Ordering::Relaxed);
         for index in 0..self.count() {
-            let record = self.record(index).expect("the writer sees whole nodes");
+            let record = self.record(index).expect("a locked node is whole");
             self.numbers[index].store(leading_bytes(&record.user_key()[skip..]), Ordering::Relaxed);
         }
     }
 
-    /// Makes room at `index` and puts the record there; the writer has begun the change, and the
-    /// node is not full.
+    /// Makes room at `index` and puts the record there; the caller has locked the node, which is
+    /// not full.
     pub(super) fn insert_record(&self, index: usize, record: Record<'_>) {
         let key = record.user_key();
         let count = self.count();
@@ -402,7 +453,7 @@ impl Node {
     /// for the count.
     pub(super) fn insert_child(&self, index: usize, child: &Node) {
         for at in (index..=self.count()).rev() {
-            let moved = self.child(at).expect("the writer sees whole nodes");
+            let moved = self.child(at).expect("a locked node is whole");
             self.set_child(at + 1, moved);
         }
         self.set_child(index, child);
@@ -416,7 +467,7 @@ impl Node {
         self.shared.store(source.shared.load(Ordering::Relaxed), Ordering::Relaxed);
         self.like.store(source.like.load(Ordering::Relaxed), Ordering::Release);
         for index in 0..count {
-            let record = source.record(from + index).expect("the writer sees whole nodes");
+            let record = source.record(from + index).expect("a locked node is whole");
             self.put(index, source.number(from + index), record);
         }
         self.count.store(count as u32, Ordering::Relaxed);

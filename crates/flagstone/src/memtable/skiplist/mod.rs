@@ -1,10 +1,22 @@
 //! Skip lists whose nodes, keys and values lie in an arena: for any comparator.
 //!
 //! `node` holds the nodes and the proofs about them; `list` the searches; `cursor` the cursor; here
-//! is the memtable that is one list. **Invariant** (besides those of `node`): the splice brackets
-//! the last insertion at every level: `previous[level]` links directly to `next[level]`, and the
-//! brackets of higher levels enclose those of lower ones. So an insertion that fits the bracket of
-//! level 0 fits all, and needs no search: writing in order costs constant time.
+//! is the memtable that is one list, with any number of writers:
+//!
+//! 1. A writer finds, on each level, the last node before the new one and the first behind it: the
+//!    splice.
+//! 2. It links the new node level by level, from the lowest up. On each it sets the new node's link
+//!    to the node behind, and then the link of the node before, in one step and only if that still
+//!    leads to the node behind. Otherwise another writer was there: it finds the splice again, from
+//!    that level up.
+//! 3. A writer's lane keeps the splice. If the next key fits between the same two nodes of level 0,
+//!    and nothing was linked there, no search is needed: writing in order costs constant time.
+//!
+//! **Invariant** (besides those of `node`): in a splice the brackets of higher levels enclose those
+//! of lower ones, and levels that no node reached when it was last filled in have the head and
+//! nothing. So a key that fits the bracket of level 0 fits all.
+//!
+//! No lock is held while the comparator, the application's code, is called.
 #![expect(unsafe_code, reason = "pointers to nodes that are kept from one insertion to the next")]
 
 mod cursor;
@@ -21,10 +33,12 @@ pub(super) use node::Head;
 use node::{Header, Node};
 
 use super::arena::Arena;
+use super::counts::{Addition, Counts};
 use super::index::{Index, IndexWriter};
 use super::key_prefix::Target;
 use super::record::Entry;
-use crate::base::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
+use super::shared_arena::{ArenaWriter, SharedArena};
+use crate::base::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::{InternalKeyComparator, SequenceNumber, ValueType};
 
 const MAX_HEIGHT: usize = 12;
@@ -42,23 +56,26 @@ pub struct SkipList {
     order: ListOrder,
     head: NonNull<Header>,
     height: AtomicUsize,
-    used: AtomicUsize,
-    reserved: AtomicUsize,
-    writer: Mutex<WriterState>,
+    /// Seeds of random numbers that were given out.
+    seeds: AtomicU64,
+    arena: SharedArena<Option<Splice>>,
 }
 
-// SAFETY: see "Thread safety" in `node`; `head` points into the arena that `writer` owns.
+// SAFETY: see "Thread safety" in `node`; `head` points into the arena.
 unsafe impl Send for SkipList {}
 // SAFETY: the same.
 unsafe impl Sync for SkipList {}
 
-struct WriterState {
-    arena: Arena,
+/// Where a writer's last insertion took place, and its random numbers.
+#[derive(Clone, Copy)]
+struct Splice {
     random: u64,
-    /// Where the last insertion took place.
     previous: [NonNull<Header>; MAX_HEIGHT],
     next: [*mut Header; MAX_HEIGHT],
 }
+
+// SAFETY: it is used with its list only, whose nodes may be read from any thread.
+unsafe impl Send for Splice {}
 
 impl SkipList {
     /// An empty list that lies in `arena`.
@@ -68,14 +85,17 @@ impl SkipList {
             order: ListOrder::new(order),
             head,
             height: AtomicUsize::new(1),
-            used: AtomicUsize::new(arena.used()),
-            reserved: AtomicUsize::new(arena.reserved()),
-            writer: Mutex::new(WriterState {
-                arena,
-                random: 0x9e37_79b9_7f4a_7c15,
-                previous: [head; MAX_HEIGHT],
-                next: [ptr::null_mut(); MAX_HEIGHT],
-            }),
+            seeds: AtomicU64::new(0),
+            arena: SharedArena::new(arena),
+        }
+    }
+
+    fn new_splice(&self) -> Splice {
+        let seed = self.seeds.fetch_add(1, Ordering::Relaxed);
+        Splice {
+            random: seed.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ 0x9e37_79b9_7f4a_7c15,
+            previous: [self.head; MAX_HEIGHT],
+            next: [ptr::null_mut(); MAX_HEIGHT],
         }
     }
 
@@ -102,7 +122,7 @@ impl Index for SkipList {
     type Cursor = ListCursor<Self>;
 
     fn writer(&self) -> SkipListWriter<'_> {
-        SkipListWriter { list: self, state: self.writer.lock() }
+        SkipListWriter { list: self, arena: self.arena.writer() }
     }
 
     fn cursor(self: &Arc<Self>) -> ListCursor<Self> {
@@ -122,69 +142,109 @@ impl Index for SkipList {
         self.order.approximate_count(self.list(), start, end)
     }
 
+    #[inline]
+    fn counts(&self) -> impl Iterator<Item = &Counts> {
+        self.arena.counts()
+    }
+
     fn memory_usage(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
+        self.arena.used()
     }
 
     fn memory_reserved(&self) -> usize {
-        self.reserved.load(Ordering::Relaxed)
+        self.arena.reserved()
     }
 }
 
 /// The right to insert.
 pub(super) struct SkipListWriter<'a> {
     list: &'a SkipList,
-    state: MutexGuard<'a, WriterState>,
+    arena: ArenaWriter<'a, Option<Splice>>,
 }
 
 impl IndexWriter for SkipListWriter<'_> {
-    fn insert(&mut self, entry: &Entry<'_>) {
-        let number = self.list.order.number(entry.user_key);
-        self.find_place(number, &Target { user_key: entry.user_key, packed: entry.packed });
-        let state = &mut *self.state;
-        let random = &mut state.random;
-        *random ^= *random << 13;
-        *random ^= *random >> 7;
-        *random ^= *random << 17;
-        let height = height_from(*random);
-        let at = Node::create(&mut state.arena, number, &state.next[..height], entry);
-        for (level, previous) in state.previous[..height].iter_mut().enumerate() {
-            // SAFETY: the splice holds the head and linked nodes that reach this level.
-            unsafe { Node::new(*previous) }.set_next(level, at);
-            *previous = at;
+    fn insert(&mut self, entry: &Entry<'_>, addition: &Addition) {
+        let list = self.list;
+        let height = match self.arena.kept() {
+            Some(kept) => kept.get_or_insert_with(|| list.new_splice()).random_height(),
+            None => list.new_splice().random_height(),
+        };
+        let number = list.order.number(entry.user_key);
+        let no_links = &[ptr::null_mut(); MAX_HEIGHT][..height];
+        // SAFETY: the node lies in the list's arena, and is complete but for its links.
+        let node = unsafe { Node::new(Node::create(&mut self.arena, number, no_links, entry)) };
+        let target = Target { user_key: entry.user_key, packed: entry.packed };
+        match self.arena.kept() {
+            Some(kept) => {
+                kept.get_or_insert_with(|| list.new_splice()).insert(list, node, &target);
+            }
+            None => list.new_splice().insert(list, node, &target),
         }
-        // A reader that still sees the old height only misses a shortcut.
-        if height > self.list.height.load(Ordering::Relaxed) {
-            self.list.height.store(height, Ordering::Relaxed);
-        }
-        self.list.used.store(state.arena.used(), Ordering::Relaxed);
-        self.list.reserved.store(state.arena.reserved(), Ordering::Relaxed);
+        self.arena.count(addition);
+    }
+
+    fn count(&mut self, addition: &Addition) {
+        self.arena.count(addition);
     }
 }
 
-impl SkipListWriter<'_> {
-    /// Makes the splice bracket `target`.
-    fn find_place(&mut self, number: u64, target: &Target<'_>) {
-        if self.fits_splice(number, target) {
-            return;
+impl Splice {
+    /// Links a node, which is `target`'s, on all its levels.
+    fn insert(&mut self, list: &SkipList, node: Node<'_>, target: &Target<'_>) {
+        let (number, height) = (node.number(), node.height());
+        if !self.fits(list, number, target) {
+            self.find(list, 0, number, target);
         }
-        let state = &mut *self.state;
-        // Levels that no node has reached yet keep the head and nothing, as they were made.
-        self.list.order.place(self.list.list(), number, target, |level, before, after| {
-            state.previous[level] = before.pointer();
-            state.next[level] = after.map_or(ptr::null_mut(), |after| after.pointer().as_ptr());
+        // A reader that still sees the old height only misses a shortcut.
+        if height > list.height.load(Ordering::Relaxed) {
+            list.height.fetch_max(height, Ordering::Relaxed);
+        }
+        for level in 0..height {
+            while !self.link(level, node) {
+                self.find(list, level, number, target);
+            }
+        }
+        self.previous[..height].fill(node.pointer());
+    }
+
+    /// Whether `target` belongs between the two nodes of level 0, which are neighbours.
+    fn fits(&self, list: &SkipList, number: u64, target: &Target<'_>) -> bool {
+        // SAFETY: the splice holds the list's head, linked nodes and null pointers.
+        let (previous, next) = unsafe {
+            let next = NonNull::new(self.next[0]).map(|at| Node::new(at));
+            (Node::new(self.previous[0]), next)
+        };
+        previous.pointer() != list.head
+            && previous.next(0) == next
+            && list.order.is_before(previous, number, target)
+            && next.is_none_or(|next| !list.order.is_before(next, number, target))
+    }
+
+    /// Makes the levels from `lowest` up bracket `target`. Before it ends, nothing fits: the
+    /// comparator may panic.
+    fn find(&mut self, list: &SkipList, lowest: usize, number: u64, target: &Target<'_>) {
+        self.previous[0] = list.head;
+        list.order.place(list.list(), number, target, |level, before, after| {
+            if level >= lowest {
+                self.previous[level] = before.pointer();
+                self.next[level] = after.map_or(ptr::null_mut(), |after| after.pointer().as_ptr());
+            }
         });
     }
 
-    fn fits_splice(&self, number: u64, target: &Target<'_>) -> bool {
-        // SAFETY: the splice holds the head, linked nodes and null pointers.
-        let (previous, next) = unsafe {
-            let next = NonNull::new(self.state.next[0]).map(|at| Node::new(at));
-            (Node::new(self.state.previous[0]), next)
-        };
-        let order = &self.list.order;
-        previous.pointer() != self.list.head
-            && order.is_before(previous, number, target)
-            && next.is_none_or(|next| !order.is_before(next, number, target))
+    /// Links a complete node on one level; `false` if the two nodes there are not neighbours now.
+    #[inline]
+    fn link(&self, level: usize, node: Node<'_>) -> bool {
+        node.prepare_link(level, self.next[level]);
+        // SAFETY: the splice holds the head and linked nodes that reach this level.
+        let previous = unsafe { Node::new(self.previous[level]) };
+        previous.replace_next(level, self.next[level], node)
+    }
+
+    fn random_height(&mut self) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        height_from(self.random)
     }
 }

@@ -4,10 +4,13 @@
 //! node = number u64, height u64, next [AtomicPtr; height], record
 //! ```
 //!
-//! **Thread safety.** One writer at a time, by the lock of the structure that holds the list; any
-//! number of readers, without it. A node is complete before it is linked, and linked by a store
-//! with release order at each level; readers follow links with acquire order, so what they reach
-//! they see complete.
+//! **Thread safety.** Any number of writers link nodes with [`Node::replace_next`], which changes a
+//! link only if it is what the writer read, and any number of readers follow links. A list with a
+//! [`Head`] has one writer at a time, by the lock of the structure that holds the list; it stores
+//! links. A node is complete before it is linked, and its link on a level is set before it is
+//! linked there; both ways to link it have release order. Readers and writers follow links with
+//! acquire order, so what they reach they see complete. A node is linked on the lower levels first:
+//! whoever meets it on one level may go on from it on all levels below.
 //!
 //! **Invariants**
 //! 1. A node is never unlinked, moved or freed before its arena is dropped; only its `next` links
@@ -25,7 +28,7 @@ use super::MAX_HEIGHT;
 use super::list::{List, ListOrder};
 use crate::base::InternalKey;
 use crate::base::sync::{AtomicPtr, Ordering};
-use crate::memtable::arena::{ALIGNMENT, Arena};
+use crate::memtable::arena::{ALIGNMENT, Allocate, Arena};
 use crate::memtable::key_prefix::Target;
 use crate::memtable::record::{Entry, Record, RecordHeader};
 
@@ -65,7 +68,7 @@ impl<'a> Node<'a> {
     /// # Panics
     /// If key or value is 4 GiB or longer.
     pub(super) fn create(
-        arena: &mut Arena,
+        arena: &mut impl Allocate,
         number: u64,
         next: &[*mut Header],
         entry: &Entry<'_>,
@@ -87,7 +90,7 @@ impl<'a> Node<'a> {
     }
 
     /// The beginning of a list: a node that is never compared.
-    pub(super) fn create_head(arena: &mut Arena, height: usize) -> NonNull<Header> {
+    pub(super) fn create_head(arena: &mut impl Allocate, height: usize) -> NonNull<Header> {
         let nothing = Entry { user_key: &[], packed: 0, value: &[] };
         Self::create(arena, 0, &[ptr::null_mut(); MAX_HEIGHT][..height], &nothing)
     }
@@ -127,7 +130,20 @@ impl<'a> Node<'a> {
         NonNull::new(self.link(level).load(Ordering::Acquire)).map(|at| unsafe { Node::new(at) })
     }
 
-    /// Links a complete node.
+    /// Sets the link of a node that is not linked on this level yet.
+    #[inline]
+    pub(super) fn prepare_link(self, level: usize, next: *mut Header) {
+        self.link(level).store(next, Ordering::Relaxed);
+    }
+
+    /// Links a complete node behind this one, if `next` follows it now; whether it did.
+    #[inline]
+    pub(super) fn replace_next(self, level: usize, next: *mut Header, node: Node<'_>) -> bool {
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        self.link(level).compare_exchange(next, node.at.as_ptr(), success, failure).is_ok()
+    }
+
+    /// Links a complete node; the caller is the one writer.
     #[inline]
     pub(super) fn set_next(self, level: usize, next: NonNull<Header>) {
         self.link(level).store(next.as_ptr(), Ordering::Release);

@@ -1,8 +1,8 @@
-//! Readers while one writes.
+//! Readers while one or several write.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::super::*;
 use super::{each_table, filters, kinds};
@@ -54,10 +54,42 @@ impl Shape {
     }
 }
 
+/// Which writes are over, and the last of those before which all are.
+struct Published {
+    over: Vec<AtomicBool>,
+    last: AtomicU64,
+}
+
+impl Published {
+    fn new(total: u64) -> Self {
+        let over = (0..=total).map(|_| AtomicBool::new(false)).collect();
+        Self { over, last: AtomicU64::new(0) }
+    }
+
+    /// Every write up to this one is over.
+    fn last(&self) -> u64 {
+        self.last.load(Ordering::Acquire)
+    }
+
+    /// Whoever ends the first write that is not published publishes it, and those behind it that
+    /// are over.
+    fn end(&self, sequence: u64) {
+        self.over[sequence as usize].store(true, Ordering::SeqCst);
+        loop {
+            let next = self.last.load(Ordering::SeqCst) + 1;
+            if !self.over.get(next as usize).is_some_and(|over| over.load(Ordering::SeqCst)) {
+                return;
+            }
+            let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
+            let _ = self.last.compare_exchange(next - 1, next, success, failure);
+        }
+    }
+}
+
 /// Everything published must be found; what is found must be whole.
 fn read_while_written(
     table: &MemTable,
-    published: &AtomicU64,
+    published: &Published,
     total: u64,
     shape: Shape,
     seed: u64,
@@ -66,7 +98,7 @@ fn read_while_written(
     // A cursor shows what was published before it was made; that must last.
     let (mut cursor, mut cursor_last) = (table.iter(), 0);
     loop {
-        let last = published.load(Ordering::Acquire);
+        let last = published.last();
         if random.u8(..4) == 0 {
             (cursor, cursor_last) = (table.iter(), last);
         }
@@ -126,39 +158,83 @@ fn check_walk(
     assert_eq!(met, last);
 }
 
-/// One thread writes `total` entries, pausing now and then; two read.
-fn write_and_read(total: u64) {
+/// Writes every entry whose number is `writer`'s among `writers`, some by one right to write, and
+/// pauses now and then.
+fn write_share(
+    table: &MemTable,
+    published: &Published,
+    shape: Shape,
+    [writer, writers, total]: [u64; 3],
+) {
+    let numbers: Vec<u64> = (1..=total).filter(|n| n % writers == writer).collect();
+    for (round, numbers) in numbers.chunks(3).enumerate() {
+        let mut right = table.writer();
+        for &sequence in numbers {
+            let key = shape.key(sequence);
+            if round % 2 == 0 {
+                right.add(sequence, ValueType::Value, &key, &key);
+            } else {
+                table.add(sequence, ValueType::Value, &key, &key);
+            }
+            published.end(sequence);
+        }
+        drop(right);
+        if round % 21 == 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// `writers` threads write `total` entries; two read. In the end everything is there, and counted.
+fn write_and_read(writers: u64, total: u64) {
     for &shape in SHAPES {
         each_table(|table| {
-            let published = AtomicU64::new(0);
+            let published = Published::new(total);
             std::thread::scope(|scope| {
+                let (table, published) = (&table, &published);
                 for seed in 0..2 {
-                    let (table, published) = (&table, &published);
                     scope.spawn(move || read_while_written(table, published, total, shape, seed));
                 }
-                for sequence in 1..=total {
-                    let key = shape.key(sequence);
-                    table.add(sequence, ValueType::Value, &key, &key);
-                    published.store(sequence, Ordering::Release);
-                    if sequence % 64 == 0 {
-                        std::thread::yield_now();
-                    }
+                for writer in 0..writers {
+                    let share = [writer, writers, total];
+                    scope.spawn(move || write_share(table, published, shape, share));
                 }
             });
+            check_walk(&table, &mut table.iter(), total, true);
+            check_walk(&table, &mut table.iter(), total, false);
+            let bytes = (1..=total).map(|n| 2 * shape.key(n).len() as u64 + 8).sum::<u64>();
+            assert_eq!((table.num_entries(), table.data_size()), (total, bytes));
+            assert_eq!((table.first_sequence(), table.largest_sequence()), (Some(1), Some(total)));
+            assert!(table.memory_usage() as u64 >= bytes);
+            assert!(table.memory_reserved() >= table.memory_usage());
         });
     }
 }
 
 #[test]
 fn readers_see_all_that_was_published_before() {
-    write_and_read(if cfg!(miri) { 10 } else { 3000 });
+    write_and_read(1, if cfg!(miri) { 10 } else { 3000 });
+}
+
+#[test]
+fn writers_side_by_side_lose_nothing() {
+    write_and_read(3, if cfg!(miri) { 12 } else { 6000 });
 }
 
 /// So short that Miri can try many interleavings and orders of memory (`scripts/miri.sh`). Each
 /// memtable lies in the memory of the one before, which another thread may have dropped.
 #[test]
 fn short_races() {
-    const TOTAL: u64 = 9;
+    race_briefly(1, 9);
+}
+
+/// The same with two writers.
+#[test]
+fn short_races_of_writers() {
+    race_briefly(2, 10);
+}
+
+fn race_briefly(writers: u64, total: u64) {
     let arena_pool = Arc::new(ArenaPool::new(1 << 16));
     let shapes = [Shape::Scattered, Shape::LongPrefix];
     for (kind, shape) in kinds().iter().flat_map(|kind| shapes.map(|shape| (kind.clone(), shape))) {
@@ -170,28 +246,34 @@ fn short_races() {
             filter: filter.filter(|_| shape == Shape::Scattered),
         };
         let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
-        let shared = Arc::new((table, AtomicU64::new(0)));
+        let shared = Arc::new((table, Published::new(total)));
         std::thread::scope(|scope| {
             for reader in 0..2 {
                 let shared = Arc::clone(&shared);
                 scope.spawn(move || read_briefly(&shared.0, &shared.1, shape, reader == 0));
             }
-            let (table, published) = &*shared;
-            for sequence in 1..=TOTAL {
-                let key = shape.key(sequence);
-                table.add(sequence, ValueType::Value, &key, &key);
-                if sequence % 4 == 0 {
-                    table.add_range_tombstone(sequence, b"a", b"b");
-                }
-                published.store(sequence, Ordering::Release);
+            for writer in 0..writers {
+                let shared = Arc::clone(&shared);
+                scope.spawn(move || {
+                    let (table, published) = &*shared;
+                    for sequence in (1..=total).filter(|n| n % writers == writer) {
+                        let key = shape.key(sequence);
+                        table.add(sequence, ValueType::Value, &key, &key);
+                        // Each writer has its part of them.
+                        if sequence % 4 < 2 {
+                            table.add_range_tombstone(sequence, b"a", b"b");
+                        }
+                        published.end(sequence);
+                    }
+                });
             }
         });
     }
 }
 
-fn read_briefly(table: &MemTable, published: &AtomicU64, shape: Shape, forward: bool) {
+fn read_briefly(table: &MemTable, published: &Published, shape: Shape, forward: bool) {
     for _ in 0..2 {
-        let last = published.load(Ordering::Acquire);
+        let last = published.last();
         let mut cursor = table.iter();
         if last > 0 {
             let key = shape.key(last);
@@ -202,7 +284,8 @@ fn read_briefly(table: &MemTable, published: &AtomicU64, shape: Shape, forward: 
             });
             assert_eq!(found, Some((last, key)));
         }
-        assert_eq!(table.covering_sequence(b"a", last), last / 4 * 4);
+        let covering = (1..=last).rev().find(|n| n % 4 < 2).unwrap_or(0);
+        assert_eq!(table.covering_sequence(b"a", last), covering);
         check_walk(table, &mut cursor, last, forward);
     }
 }
@@ -210,5 +293,7 @@ fn read_briefly(table: &MemTable, published: &AtomicU64, shape: Shape, forward: 
 #[test]
 #[ignore = "takes minutes; run it in release after every change to an index"]
 fn readers_see_all_of_many() {
-    write_and_read(100_000);
+    write_and_read(1, 100_000);
+    write_and_read(2, 100_000);
+    write_and_read(6, 100_000);
 }

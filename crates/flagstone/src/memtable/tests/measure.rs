@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use rustix::time::{ClockId, clock_gettime};
+
 use super::super::*;
 use super::kinds;
 use crate::base::{Comparator, InternalIterator, InternalKeyComparator, ValueType};
@@ -55,10 +57,13 @@ const SHAPES: [(&str, KeyMaker); 8] = [
 
 /// Nanoseconds of this thread per step of `count`: others may want the core, too.
 fn timed(count: u64, steps: impl FnOnce()) -> i64 {
-    let now = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let start = now();
+    timed_by(ClockId::ThreadCPUTime, count, steps)
+}
+
+fn timed_by(clock: ClockId, count: u64, steps: impl FnOnce()) -> i64 {
+    let start = clock_gettime(clock);
     steps();
-    let end = now();
+    let end = clock_gettime(clock);
     ((end.tv_sec - start.tv_sec) * 1_000_000_000 + end.tv_nsec - start.tv_nsec) / count as i64
 }
 
@@ -142,6 +147,81 @@ fn measure() {
         let shapes = SHAPES.iter().filter(|(name, _)| name.contains(shape_name));
         for shape in SHAPES.iter().take(1).chain(shapes) {
             measure_one(kind, shape, count, what, &pool);
+        }
+    }
+}
+
+/// Nanoseconds per insertion into one memtable by some threads: of the clock over all of them, and
+/// of one thread.
+fn insert_side_by_side(
+    kind: &MemTableKind,
+    make_key: KeyMaker,
+    count: u64,
+    threads: u64,
+    pool: &Arc<ArenaPool>,
+) -> (i64, i64) {
+    let settings = MemTableSettings {
+        kind: kind.clone(),
+        arena_block_size: 2 << 20,
+        arena_pool: Some(Arc::clone(pool)),
+        filter: None,
+    };
+    let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
+    let insert = |thread: u64| {
+        let mut key = Vec::new();
+        timed(count / threads, || {
+            for n in (thread..count).step_by(threads as usize) {
+                make_key(n, &mut key);
+                table.add(n + 1, ValueType::Value, &key, &[b'v'; 100]);
+            }
+        })
+    };
+    let mut each = 0;
+    let all = timed_by(ClockId::Monotonic, count, || {
+        std::thread::scope(|scope| {
+            let insert = &insert;
+            let running: Vec<_> =
+                (0..threads).map(|thread| scope.spawn(move || insert(thread))).collect();
+            let took = running.into_iter().map(|one| one.join().expect("no thread panics"));
+            each = took.sum::<i64>() / threads as i64;
+        });
+    });
+    assert_eq!(table.num_entries(), count);
+    (all, each)
+}
+
+/// Not a test: prints, for one and two threads in turns, nanoseconds per insertion into one
+/// memtable. The threads share nothing else. `MEASURE="kind shape count"` as above.
+#[test]
+#[ignore = "a measurement, run by hand in release"]
+fn measure_side_by_side() {
+    const ROUNDS: usize = 5;
+    let chosen = std::env::var("MEASURE").unwrap_or_default();
+    let mut words = chosen.split_whitespace();
+    let mut word = || words.next().filter(|word| *word != "-").unwrap_or_default();
+    let (kind_name, shape_name) = (word(), word());
+    let count = word().parse().unwrap_or(1_000_000);
+    let pool = Arc::new(ArenaPool::new(400 << 20));
+    for kind in kinds().iter().filter(|kind| format!("{kind:?}").contains(kind_name)) {
+        for (name, make_key) in SHAPES.iter().filter(|(name, _)| name.contains(shape_name)) {
+            let mut rounds: Vec<[(i64, i64); 2]> = (0..=ROUNDS)
+                .map(|_| [1, 2].map(|of| insert_side_by_side(kind, *make_key, count, of, &pool)))
+                .collect();
+            // The first round also brings the memory in.
+            rounds.remove(0);
+            let median = |number: fn(&[(i64, i64); 2]) -> i64| {
+                let mut all: Vec<i64> = rounds.iter().map(number).collect();
+                all.sort_unstable();
+                all[all.len() / 2]
+            };
+            let [one, two] = [median(|round| round[0].0), median(|round| round[1].0)];
+            let [one_cpu, two_cpu] = [median(|round| round[0].1), median(|round| round[1].1)];
+            println!(
+                "{kind:?}, {name}: one {one} ns, two {two} ns together, {:.2} times; \
+                 of a thread {one_cpu} and {two_cpu} ns, {:.2} times",
+                one as f64 / two as f64,
+                2.0 * one_cpu as f64 / two_cpu as f64,
+            );
         }
     }
 }

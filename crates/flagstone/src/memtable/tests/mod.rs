@@ -2,7 +2,7 @@
 //!
 //! - `model`: what a memtable must hold, and comparisons with it
 //! - `conformance`: stories that each kind lives in each order
-//! - `concurrent`: readers while one writes
+//! - `concurrent`: readers while one or several write
 //! - `filters`: what the filter over a memtable spares
 //! - `measure`: nanoseconds, by hand
 

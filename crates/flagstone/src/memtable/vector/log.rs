@@ -18,7 +18,7 @@
 use std::ptr::{self, NonNull};
 
 use crate::base::sync::{AtomicPtr, AtomicUsize, Ordering};
-use crate::memtable::arena::{ALIGNMENT, Arena};
+use crate::memtable::arena::{ALIGNMENT, Allocate, Arena};
 use crate::memtable::record::{Record, RecordHeader};
 
 const FIRST_CAPACITY: usize = 8;

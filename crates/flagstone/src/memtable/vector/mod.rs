@@ -23,10 +23,11 @@ use sort::SortOrder;
 use view::View;
 
 use super::arena::Arena;
+use super::counts::{Addition, Counts};
 use super::index::{Index, IndexWriter};
 use super::key_prefix::Target;
 use super::record::{Entry, Record, RecordHeader};
-use crate::base::sync::{ArcSwapOption, AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::base::sync::{ArcSwapOption, AtomicUsize, Mutex, Ordering};
 use crate::base::{
     InternalKeyComparator, MAX_SEQUENCE_NUMBER, SequenceNumber, ValueType, pack_sequence_and_type,
 };
@@ -50,6 +51,9 @@ pub struct Vector {
     account: Option<Arc<MemoryAccount>>,
     used: AtomicUsize,
     reserved: AtomicUsize,
+    /// Changed with the writer's state locked.
+    counts: Counts,
+    /// Locked for each insertion.
     writer: Mutex<WriterState>,
 }
 
@@ -67,7 +71,8 @@ impl Vector {
         let account = arena.account();
         let writer = Mutex::new(WriterState { arena, end: log.first() });
         let (view, sorting) = (ArcSwapOption::default(), Mutex::new(()));
-        Self { order: SortOrder::new(order), log, view, sorting, account, used, reserved, writer }
+        let (order, counts) = (SortOrder::new(order), Counts::default());
+        Self { order, log, view, sorting, account, used, reserved, counts, writer }
     }
 
     /// A view of all but at most so many of the newest entries.
@@ -114,7 +119,7 @@ impl Index for Vector {
     type Cursor = VectorCursor;
 
     fn writer(&self) -> VectorWriter<'_> {
-        VectorWriter { vector: self, state: self.writer.lock() }
+        VectorWriter { vector: self }
     }
 
     fn cursor(self: &Arc<Self>) -> VectorCursor {
@@ -169,6 +174,10 @@ impl Index for Vector {
         (found * step).min(count) as u64
     }
 
+    fn counts(&self) -> impl Iterator<Item = &Counts> {
+        std::iter::once(&self.counts)
+    }
+
     fn memory_usage(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -182,27 +191,35 @@ impl Index for Vector {
 /// The right to insert.
 pub(super) struct VectorWriter<'a> {
     vector: &'a Vector,
-    state: MutexGuard<'a, WriterState>,
 }
 
 impl VectorWriter<'_> {
     /// Adds a record that `make` puts into the vector's arena; it also learns how many there are.
+    /// Other writers wait meanwhile.
     #[inline]
     pub(super) fn insert_made(
         &mut self,
+        addition: &Addition,
         make: impl FnOnce(&mut Arena, usize) -> NonNull<RecordHeader>,
     ) {
-        let WriterState { arena, end } = &mut *self.state;
+        let vector = self.vector;
+        let WriterState { arena, end } = &mut *vector.writer.lock();
         let record = make(arena, end.before);
-        self.vector.log.push(arena, end, record);
-        self.vector.used.store(arena.used(), Ordering::Relaxed);
-        self.vector.reserved.store(arena.reserved(), Ordering::Relaxed);
+        vector.log.push(arena, end, record);
+        vector.used.store(arena.used(), Ordering::Relaxed);
+        vector.reserved.store(arena.reserved(), Ordering::Relaxed);
+        vector.counts.add_alone(addition);
     }
 }
 
 impl IndexWriter for VectorWriter<'_> {
     #[inline]
-    fn insert(&mut self, entry: &Entry<'_>) {
-        self.insert_made(|arena, _| Record::create(arena, entry));
+    fn insert(&mut self, entry: &Entry<'_>, addition: &Addition) {
+        self.insert_made(addition, |arena, _| Record::create(arena, entry));
+    }
+
+    fn count(&mut self, addition: &Addition) {
+        let _one_at_a_time = self.vector.writer.lock();
+        self.vector.counts.add_alone(addition);
     }
 }
