@@ -1,5 +1,4 @@
-//! Databases of many tables: an opening reads the MANIFEST and none of the tables. (docs/targets.md
-//! has how long ten thousand take.)
+//! Databases of many tables: an opening reads the MANIFEST and none of the tables.
 
 use std::path::Path;
 use std::sync::Arc;
