@@ -19,9 +19,11 @@ use crate::workload::Workload;
 use crate::{report, store};
 
 const EXAMPLES: &str = "Examples:
-  All of it, then the page (hours; on a machine with nothing else to do):
+  All of it, then the tables (hours; on a machine with nothing else to do):
     peers run results.jsonl --directory /path/on/the/device
-    peers report results.jsonl --page docs/benchmarks.md
+    peers report results.jsonl
+  The tables into docs/benchmarks/*.csv, where the run is called RUN:
+    peers report results.jsonl | scripts/benchmarks-page --import RUN
   Some minutes, to see where one stands:
     peers run quick.jsonl --directory /tmp/peers --quick --workloads fillrandom,readrandom --engines flagstone,rocksdb
     peers report quick.jsonl
@@ -35,7 +37,7 @@ const EXAMPLES: &str = "Examples:
   Both engines on the same files, which RocksDB has made:
     peers run same.jsonl --directory /tmp/peers --workloads readrandom --tracks tuned --database-of rocksdb
   Bytes written and bytes on the disk beside live ones, for values of 1 KiB to 1 MiB (a quarter of an hour):
-    peers space amplification.jsonl --directory /path/on/the/device --page docs/benchmarks.md
+    peers space amplification.jsonl --directory /path/on/the/device
   The same for another bound, beside what was measured before:
     peers space amplification.jsonl --directory /tmp/peers --contenders flagstone --set flagstone:max_space_amplification=2
   Lives of databases that Flagstone and RocksDB lead by turns, compared with a model:
