@@ -2,6 +2,8 @@
 //! left of them is opened. The laboratory's campaign (`laboratory crashes`) visits every moment and
 //! every state; here it is a sample.
 
+mod common;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, read_file};
 use flagstone::options::Options;
 use testkit::{
-    Call, CrashFs, Edit, FaultFs, Injection, Plan, Sort, Survival, compare, crash, settings,
+    Call, CrashFs, Edit, FaultFs, Injection, Plan, Sort, Survival, compare, crash, seeds, settings,
 };
 
 #[test]
@@ -144,8 +146,52 @@ fn updates_recycled() {
 }
 
 #[test]
+fn two_writers() {
+    crash::experiment("two-writers");
+}
+
+#[test]
+fn two_writers_plain() {
+    crash::experiment("two-writers-plain");
+}
+
+#[test]
+fn three_writers() {
+    crash::experiment("three-writers");
+}
+
+#[test]
+fn three_writers_plain() {
+    crash::experiment("three-writers-plain");
+}
+
+#[test]
+fn three_writers_blobs() {
+    crash::experiment("three-writers-blobs");
+}
+
+#[test]
+fn free_writers() {
+    crash::experiment("free-writers");
+}
+
+#[test]
 fn long() {
     crash::experiment("long");
+}
+
+#[test]
+fn rocksdb_finds_the_same_of_writers_at_once() {
+    let Some(referee) = common::referee() else { return };
+    let names = ["two-writers", "two-writers-plain", "three-writers", "three-writers-plain"];
+    seeds::for_each_seed(1, |seed| {
+        // The variants between draw options that RocksDB need not know.
+        let variant = 4 * (seed / 2) + (seed + 1) % 2;
+        let compared = names.iter().map(|name| referee.compare_states(name, variant, 15));
+        let states: usize = compared.sum();
+        println!("seed {seed}: {states} states");
+        assert!(states >= 30, "only {states} states hold a database");
+    });
 }
 
 #[test]

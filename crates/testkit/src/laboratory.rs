@@ -29,6 +29,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "crashes-flush-together-blobs",
         run: || crash::experiment("flush-together-blobs"),
     },
+    Experiment { name: "crashes-free-writers", run: || crash::experiment("free-writers") },
     Experiment { name: "crashes-holes", run: || crash::experiment("holes") },
     Experiment { name: "crashes-log", run: || crash::experiment("log") },
     Experiment { name: "crashes-log-by-hand", run: || crash::experiment("log-by-hand") },
@@ -50,6 +51,20 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "crashes-reopen-kept", run: || crash::experiment("reopen-kept") },
     Experiment { name: "crashes-rollover", run: || crash::experiment("rollover") },
     Experiment { name: "crashes-subcompactions", run: || crash::experiment("subcompactions") },
+    Experiment { name: "crashes-three-writers", run: || crash::experiment("three-writers") },
+    Experiment {
+        name: "crashes-three-writers-blobs",
+        run: || crash::experiment("three-writers-blobs"),
+    },
+    Experiment {
+        name: "crashes-three-writers-plain",
+        run: || crash::experiment("three-writers-plain"),
+    },
+    Experiment { name: "crashes-two-writers", run: || crash::experiment("two-writers") },
+    Experiment {
+        name: "crashes-two-writers-plain",
+        run: || crash::experiment("two-writers-plain"),
+    },
     Experiment { name: "crashes-updates", run: || crash::experiment("updates") },
     Experiment { name: "crashes-updates-recycled", run: || crash::experiment("updates-recycled") },
     Experiment { name: "crashes-wal-dir", run: || crash::experiment("wal-dir") },

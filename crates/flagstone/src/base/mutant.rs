@@ -62,6 +62,8 @@ mutants! {
     PurgeUnderReaders,
     /// A flush of families together is installed although an older one is not.
     InstallFlushOutOfTurn,
+    /// A sync is taken to cover what was logged while it ran.
+    AcknowledgeBehindSync,
     /// A write is published before one with a lower sequence number is inserted.
     PublishOutOfOrder,
     /// A write is acknowledged before one with a lower sequence number is inserted.

@@ -233,4 +233,9 @@ impl Referee {
     pub fn scan(&self, db: &Path, family: &str) -> String {
         self.0.scan(db, family).unwrap_or_else(|error| panic!("{error}"))
     }
+
+    /// See [`testkit::crash::compare_with_rocksdb`].
+    pub fn compare_states(&self, scenario: &str, seed: u64, count: usize) -> usize {
+        testkit::crash::compare_with_rocksdb(&self.0, scenario, seed, count)
+    }
 }

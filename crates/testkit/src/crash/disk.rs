@@ -132,6 +132,8 @@ pub struct Disk {
     pub(super) names: Names,
     /// In the order of the calls.
     pub(super) pending: Vec<NameChange>,
+    /// Files that are being synced, with the version that will then be durable.
+    begun: BTreeMap<Inode, usize>,
     /// As the process sees them. A name may go on from here to a directory that is synced, though
     /// it was lost itself.
     seen: Names,
@@ -155,6 +157,7 @@ impl Disk {
     /// The same, as a process finds it that begins now.
     pub(super) fn found(mut self) -> Self {
         self.seen = self.names_after(&Aftermath::kept());
+        self.begun.clear();
         self
     }
 
@@ -194,11 +197,19 @@ impl Disk {
                 });
             }
             Change::Punch { inode, range } => self.change_file(*inode, |now| now.punched(range)),
-            Change::Sync(inode) => {
-                let versions = self.versions_mut(*inode);
-                versions.drain(..versions.len() - 1);
+            Change::BeginSync(inode) => {
+                let newest = self.versions_mut(*inode).len() - 1;
+                self.begun.insert(*inode, newest);
             }
-            Change::LoseUnsynced(inode) => self.versions_mut(*inode).truncate(1),
+            Change::Sync(inode) => {
+                let begun = self.begun.remove(inode);
+                let versions = self.versions_mut(*inode);
+                versions.drain(..begun.unwrap_or(versions.len() - 1));
+            }
+            Change::LoseUnsynced(inode) => {
+                self.begun.remove(inode);
+                self.versions_mut(*inode).truncate(1);
+            }
             Change::LoseNames(directory) => {
                 self.pending.retain(|change| change.directory() != **directory)
             }
@@ -252,6 +263,7 @@ impl Disk {
         let named: HashSet<Entry> =
             self.names.values().chain(self.seen.values()).copied().chain(changed).collect();
         self.files.retain(|inode, _| named.contains(&Entry::File(*inode)));
+        self.begun.retain(|inode, _| self.files.contains_key(inode));
     }
 
     /// A number above those of all files.

@@ -211,7 +211,7 @@ impl<'a> Examiner<'a> {
 }
 
 /// Whether there is no database at all.
-fn is_absence(error: &Error) -> bool {
+pub(super) fn is_absence(error: &Error) -> bool {
     error.code() == Code::InvalidArgument && error.message().contains("CURRENT is missing")
 }
 

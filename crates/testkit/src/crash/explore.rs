@@ -21,7 +21,7 @@ use super::choices::aftermaths;
 use super::disk::Disk;
 use super::examine::Examiner;
 use super::life::{Life, grain};
-use super::promises::{Outcome, Promises};
+use super::promises::{Batch, Outcome, Promises};
 use super::record::{Change, CrashFs};
 use super::scenarios::Scenario;
 use crate::caught::catch;
@@ -119,6 +119,8 @@ pub struct Finding {
     aftermath: String,
     files: String,
     said: String,
+    /// What has happened in a life that cannot be repeated.
+    history: Option<String>,
 }
 
 impl fmt::Display for Finding {
@@ -132,6 +134,9 @@ impl fmt::Display for Finding {
             self.change, self.aftermath
         )?;
         writeln!(f, "files:\n{}", self.files)?;
+        if let Some(history) = &self.history {
+            return write!(f, "this life is never the same again:\n{history}");
+        }
         write!(
             f,
             "to repeat it alone: cargo run --release -p testkit --bin laboratory -- crashes --scenario {scenario} \
@@ -246,6 +251,7 @@ impl Explorer {
                 aftermath: String::new(),
                 files: String::new(),
                 said,
+                history: None,
             })
         })
     }
@@ -366,6 +372,7 @@ impl<'a> Walk<'a> {
             aftermath: aftermath.to_string(),
             files: list(state),
             said,
+            history: (!self.life.is_repeatable).then(|| history(self.life)),
         })
     }
 
@@ -407,6 +414,7 @@ impl<'a> Walk<'a> {
         let seed = self.life.seed.wrapping_add(seed_of(&Mark { at, choice }));
         let mut life =
             Life::on(self.life.scenario, self.life.variant, seed, CrashFs::on(disk), promises);
+        life.is_repeatable = self.life.is_repeatable;
         life.is_whole = choice.is_none() && self.life.is_whole;
         let lived = catch(|| {
             life.open();
@@ -434,6 +442,17 @@ impl<'a> Walk<'a> {
         let (life, trail) = self.next_life(mark.at, mark.choice, &list)?;
         Walk::new(self.explorer, &life, trail).follow(rest)
     }
+}
+
+/// All changes of the disk, and all batches in the order of the log.
+fn history(life: &Life) -> String {
+    let change = |at| format!("change {at}: {}\n", life.fs.describe(at));
+    let changes: String = (1..=life.fs.changes()).map(change).collect();
+    let batch = |batch: &Batch| {
+        let Batch { number, is_logged, span, durable, .. } = batch;
+        format!("batch {number}, logged: {is_logged}, {span:?}, durable: {durable}\n")
+    };
+    changes + &life.promises.batches.iter().map(batch).collect::<String>()
 }
 
 /// What a mark adds to the seed.

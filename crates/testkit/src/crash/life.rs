@@ -36,6 +36,17 @@ pub(super) enum How {
     Unlogged,
 }
 
+impl How {
+    /// The same for the engine.
+    pub(super) fn options(self) -> WriteOptions {
+        WriteOptions {
+            sync: self == Self::Synced,
+            disable_wal: self == Self::Unlogged,
+            ..WriteOptions::default()
+        }
+    }
+}
+
 /// A database, its disk, and what was promised.
 pub struct Life {
     pub(super) scenario: &'static Scenario,
@@ -50,6 +61,8 @@ pub struct Life {
     value_length_max: usize,
     /// No power loss has taken anything yet.
     pub(super) is_whole: bool,
+    /// The same seed makes the same changes.
+    pub(super) is_repeatable: bool,
 }
 
 impl Life {
@@ -85,6 +98,7 @@ impl Life {
             seed,
             value_length_max,
             is_whole,
+            is_repeatable: true,
         }
     }
 
@@ -100,7 +114,7 @@ impl Life {
         self.db.as_ref().expect("the database is open")
     }
 
-    fn earliest(&self) -> Moment {
+    pub(super) fn earliest(&self) -> Moment {
         self.fs.changes() + 1
     }
 
@@ -202,8 +216,12 @@ impl Life {
         families.iter().rposition(living).unwrap_or_else(|| panic!("no family {name} is alive"))
     }
 
-    /// Writes a batch, with its number in every family that it touches.
-    pub(super) fn write(&mut self, how: How, edits: &[(&str, Edit)]) {
+    /// The next batch: these edits, and its number in every family that it touches.
+    pub(super) fn numbered(
+        &mut self,
+        how: How,
+        edits: &[(&str, Edit)],
+    ) -> (u64, Vec<(String, Edit)>) {
         let number = self.promises.next_number;
         self.promises.next_number += 1;
         let key = if how == How::Unlogged { UNLOGGED } else { LOGGED };
@@ -217,13 +235,16 @@ impl Life {
         let put =
             |name| (name, Edit::Put { key: key.to_vec(), value: number.to_string().into_bytes() });
         batch.extend(touched.into_iter().map(put));
+        (number, batch)
+    }
+
+    /// Writes a batch, with its number in every family that it touches.
+    pub(super) fn write(&mut self, how: How, edits: &[(&str, Edit)]) {
+        let (number, batch) = self.numbered(how, edits);
         let earliest = self.earliest();
-        let options = WriteOptions {
-            sync: how == How::Synced,
-            disable_wal: how == How::Unlogged,
-            ..WriteOptions::default()
-        };
-        self.db().write_with(&options, compare::to_batch(self.db(), &batch)).expect("a write");
+        self.db()
+            .write_with(&how.options(), compare::to_batch(self.db(), &batch))
+            .expect("a write");
         let edits = batch.into_iter().map(|(name, edit)| (self.family(&name), edit)).collect();
         let is_logged = how != How::Unlogged;
         let span = self.written(earliest);
@@ -261,8 +282,7 @@ impl Life {
 
     fn stream_to(&self, how: How, name: &str, key: &[u8]) -> BlobWriter {
         let family = self.db().column_family(name).expect("it exists");
-        let options = WriteOptions { sync: how == How::Synced, ..WriteOptions::default() };
-        self.db().put_stream(&family, key, &options).expect("a stream").with_buffer(100)
+        self.db().put_stream(&family, key, &how.options()).expect("a stream").with_buffer(100)
     }
 
     /// A value of some length, of bytes that compress or do not.

@@ -12,8 +12,9 @@
 //! - `followed`: what was handed out to who reads along
 //! - `promises`: what was acknowledged when, and what must hence be found; `examine`: opening a
 //!   directory and finding
-//! - `life`: a database that notes its own promises; `scenarios`: such lives; `explore`: going
-//!   through the moments
+//! - `life`: a database that notes its own promises; `side_by_side`: by several threads, which `stage`
+//!   stops and lets go on; `scenarios`: such lives; `explore`: going
+//!   through the moments; `beside_rocksdb`: what RocksDB finds at some of them
 //!
 //! # The disk's promises
 //!
@@ -70,9 +71,15 @@
 //! | wal-limit | families flushed because the WALs grew too large |
 //! | updates | a replica reads along, out of the archive, too; whatever it was given and a crash took, it is told so |
 //! | updates-recycled | the same with WALs that are used again |
+//! | two-writers, three-writers | threads that write at once, synced and not: records that come during a sync, syncs that serve
+//! several, a flush beside them |
+//! | two-writers-plain, three-writers-plain | the same without mappings |
+//! | three-writers-blobs | the same with values in blob files before the WAL names them |
+//! | free-writers | three threads as they come: a flush that begins during a sync |
 //! | long | a random history; sampled, not exhausted |
 
 mod aftermath;
+mod beside_rocksdb;
 mod choices;
 mod disk;
 mod examine;
@@ -82,8 +89,11 @@ mod life;
 mod promises;
 mod record;
 mod scenarios;
+mod side_by_side;
+mod stage;
 
 pub use aftermath::{Aftermath, State};
+pub use beside_rocksdb::compare_with_rocksdb;
 pub use disk::{BLOCK_SIZE, Disk, Grain};
 pub use explore::{Effort, Explorer, Figures, Finding, Trail};
 pub use life::Life;

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use super::aftermath::Aftermath;
 use super::choices::by_chance;
 use super::disk::{BLOCK_SIZE, Disk, Entry, Grain, Inode};
+use super::stage;
 
 /// One change, in the order of the calls.
 #[derive(Clone)]
@@ -57,6 +58,9 @@ pub(super) enum Change {
         inode: Inode,
         range: Range<u64>,
     },
+    /// A sync of which this is the end makes durable what was there now; without it, what is there
+    /// at its end.
+    BeginSync(Inode),
     Sync(Inode),
     /// A sync that failed: what was not durable yet never will be, though a later sync succeeds.
     LoseUnsynced(Inode),
@@ -94,6 +98,7 @@ impl fmt::Display for Change {
                 write!(f, "allocate {length} for file {inode}, size kept: {keep_size}")
             }
             Self::Punch { inode, range } => write!(f, "punch a hole at {range:?} of file {inode}"),
+            Self::BeginSync(inode) => write!(f, "begin to sync file {inode}"),
             Self::Sync(inode) => write!(f, "sync file {inode}"),
             Self::LoseUnsynced(inode) => write!(f, "fail to sync file {inode}"),
             Self::LoseNames(path) => write!(f, "fail to sync directory {}", path.display()),
@@ -214,6 +219,7 @@ impl CrashFs {
             Change::Write { inode, .. }
             | Change::Truncate { inode, .. }
             | Change::Punch { inode, .. }
+            | Change::BeginSync(inode)
             | Change::Sync(inode) => {
                 let name = log.changes[..at].iter().rev().find_map(|change| match change {
                     Change::Create { path, inode: named }
@@ -311,6 +317,10 @@ impl FileAround for CrashFile {
     }
 
     fn sync(&self) -> Result<()> {
+        if stage::stops_at(self.path()) {
+            self.change(Change::BeginSync(self.inode), || Ok(()))?;
+            stage::stop();
+        }
         self.change(Change::Sync(self.inode), || self.inner.sync())
     }
 

@@ -196,6 +196,42 @@ pub const SCENARIOS: &[Scenario] = &[
         settings: RECYCLED,
         live: updates,
     },
+    Scenario { name: "two-writers", path: PATH, families: TWO, settings: ROOMY, live: two_writers },
+    Scenario {
+        name: "two-writers-plain",
+        path: PATH,
+        families: TWO,
+        settings: ROOMY_AND_PLAIN,
+        live: two_writers,
+    },
+    Scenario {
+        name: "three-writers",
+        path: PATH,
+        families: TWO,
+        settings: ROOMY,
+        live: three_writers,
+    },
+    Scenario {
+        name: "three-writers-plain",
+        path: PATH,
+        families: TWO,
+        settings: ROOMY_AND_PLAIN,
+        live: three_writers,
+    },
+    Scenario {
+        name: "three-writers-blobs",
+        path: PATH,
+        families: TWO,
+        settings: ROOMY_WITH_BLOBS,
+        live: three_writers_with_blobs,
+    },
+    Scenario {
+        name: "free-writers",
+        path: PATH,
+        families: TWO,
+        settings: ROOMY,
+        live: free_writers,
+    },
     Scenario { name: "long", path: PATH, families: THREE, settings: LONG, live: long },
 ];
 
@@ -255,6 +291,17 @@ const PATHS: &[(&str, &str)] = &[
 ];
 const WAL_LIMIT: &[(&str, &str)] =
     &[("max_total_wal_size", "3000"), ("write_buffer_size", "50000")];
+/// No memtable is full before it is flushed.
+const ROOMY: &[(&str, &str)] = &[("write_buffer_size", "50000")];
+const ROOMY_AND_PLAIN: &[(&str, &str)] =
+    &[("write_buffer_size", "50000"), ("wal_write_mode", "plain")];
+const ROOMY_WITH_BLOBS: &[(&str, &str)] = &[
+    ("write_buffer_size", "50000"),
+    ("enable_blob_files", "true"),
+    ("blob_commit_min_size", "30"),
+    ("blob_commit_synced_min_size", "0"),
+    ("min_blob_size", "15"),
+];
 const LONG: &[(&str, &str)] = &[
     ("write_buffer_size", "4096"),
     ("target_file_size_base", "4096"),

@@ -92,6 +92,7 @@ pub const CAUGHT: &[Caught<'static>] = &[
     experiment("ForgetFilteredDeletion", "histories", REPLAYED),
     experiment("SkipTooFar", "histories", REPLAYED),
     story("InstallFlushOutOfTurn", "crossing::flushes_of_other_families_overlap", "is lost"),
+    experiment("AcknowledgeBehindSync", "crashes-two-writers", "is lost and was durable"),
     story("PublishOutOfOrder", "commit::what_a_snapshot_sees_does_not_change", "left == right"),
     story("AcknowledgeOutOfOrder", "commit::writers_write_side_by_side", "left == right"),
     story("ForgetSleepers", "commit::writers_write_side_by_side", "deadlock"),

@@ -1,6 +1,7 @@
 //! What happens in each life after the creation of its database.
 
 use super::super::life::{How, Life};
+use super::super::side_by_side::Together;
 use super::{THREE, TWO};
 use crate::generate::Generator;
 use crate::model::Edit;
@@ -336,6 +337,48 @@ pub(super) fn updates(life: &mut Life) {
     life.flush_all();
     life.writes(1, TWO);
     life.follow();
+}
+
+pub(super) fn two_writers(life: &mut Life) {
+    life.side_by_side(TWO, Together { threads: 2, writes: 12, flushed: None, is_free: false });
+    life.put(How::Logged, TWO);
+    life.side_by_side(
+        TWO,
+        Together { threads: 2, writes: 12, flushed: Some("other"), is_free: false },
+    );
+    life.work();
+    life.put(How::Synced, TWO);
+}
+
+pub(super) fn three_writers(life: &mut Life) {
+    life.side_by_side(
+        TWO,
+        Together { threads: 3, writes: 20, flushed: Some("default"), is_free: false },
+    );
+    life.work();
+    life.kill();
+    life.open();
+    life.side_by_side(TWO, Together { threads: 3, writes: 12, flushed: None, is_free: false });
+    life.close();
+}
+
+pub(super) fn three_writers_with_blobs(life: &mut Life) {
+    life.side_by_side(
+        TWO,
+        Together { threads: 3, writes: 12, flushed: Some("default"), is_free: false },
+    );
+    life.put(How::Synced, TWO);
+}
+
+pub(super) fn free_writers(life: &mut Life) {
+    for flushed in TWO {
+        let flushed = Some(*flushed);
+        life.side_by_side(TWO, Together { threads: 3, writes: 20, flushed, is_free: true });
+        life.work();
+    }
+    life.kill();
+    life.open();
+    life.side_by_side(TWO, Together { threads: 2, writes: 8, flushed: None, is_free: true });
 }
 
 pub(super) fn long(life: &mut Life) {
