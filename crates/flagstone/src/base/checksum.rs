@@ -16,6 +16,68 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)
 }
 
+/// The CRC32C of the end of some bytes. That of all of them follows from it once their beginning is
+/// known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suffix {
+    crc: u32,
+    /// x to the number of its bits.
+    factor: u32,
+}
+
+impl Suffix {
+    /// The longest in bytes.
+    pub const LENGTH_MAX: usize = 32 << 10;
+
+    /// # Panics
+    /// If it is longer than [`Self::LENGTH_MAX`].
+    pub fn of(bytes: &[u8]) -> Self {
+        let (few, many) = (bytes.len() % 256, bytes.len() / 256);
+        Self { crc: crc32c(bytes), factor: multiply(BYTES[few], BYTES_256[many]) }
+    }
+
+    /// The CRC32C of the whole, of which `crc` covers the rest.
+    #[inline]
+    pub fn behind(self, crc: u32) -> u32 {
+        multiply(self.factor, crc) ^ self.crc
+    }
+}
+
+/// The polynomial of CRC32C. Here as in all of its numbers the highest bit stands for 1, the next
+/// for x.
+const POLYNOMIAL: u32 = 0x82f6_3b78;
+
+/// x to the power of eight times the index.
+const BYTES: [u32; 256] = powers(1 << 31, 1 << (31 - 8));
+
+/// x to the power of eight times 256 times the index.
+const BYTES_256: [u32; Suffix::LENGTH_MAX / 256 + 1] =
+    powers(1 << 31, multiply(BYTES[255], BYTES[1]));
+
+/// `first`, and each number behind `factor` times the one before.
+const fn powers<const N: usize>(first: u32, factor: u32) -> [u32; N] {
+    let mut powers = [first; N];
+    let mut at = 1;
+    while at < N {
+        powers[at] = multiply(powers[at - 1], factor);
+        at += 1;
+    }
+    powers
+}
+
+/// The product of two polynomials, modulo that of CRC32C.
+#[inline]
+const fn multiply(a: u32, mut b: u32) -> u32 {
+    let mut product = 0;
+    let mut bit = 32;
+    while bit > 0 {
+        bit -= 1;
+        product ^= b & 0u32.wrapping_sub(a >> bit & 1);
+        b = b >> 1 ^ POLYNOMIAL & 0u32.wrapping_sub(b & 1);
+    }
+    product
+}
+
 const MASK_DELTA: u32 = 0xa282_ead8;
 
 /// The form in which a CRC is stored, so that a CRC over bytes that hold CRCs stays meaningful.

@@ -89,6 +89,8 @@ markers! {
     UpdatesDiverged,
     /// A part of a WAL was mapped for new records.
     WalMapped,
+    /// The part of a WAL that is mapped next was made while records went into the one before.
+    WalFetchedAhead,
     /// Zeros were written to a WAL ahead of its records.
     WalZerosAhead,
     /// Records that waited in memory for a sync were written by one call.

@@ -90,14 +90,29 @@ impl PageRuns {
     /// # Errors
     /// As [`WritableFile::write_at`]; any part of the zeros may be written.
     pub fn write(&mut self, file: &dyn WritableFile, range: Range<u64>, run: u64) -> Result<()> {
+        Self::write_zeros(file, range.clone(), run)?;
+        self.note_zeros(range.end);
+        Ok(())
+    }
+
+    /// The zeros of [`PageRuns::write`], for [`PageRuns::note_zeros`].
+    ///
+    /// # Errors
+    /// As [`PageRuns::write`].
+    pub fn write_zeros(file: &dyn WritableFile, range: Range<u64>, run: u64) -> Result<()> {
         let mut start = range.start;
         while start < range.end {
             let end = (start + 1).next_multiple_of(run).min(range.end);
             file.write_at(start, &ZEROS[..(end - start) as usize])?;
             start = end;
         }
-        self.zeroed = range.end;
         Ok(())
+    }
+
+    /// Notes that there are zeros up to `end`, or will be. Where there are none after all, what is
+    /// written there lies in smaller pages.
+    pub fn note_zeros(&mut self, end: u64) {
+        self.zeroed = end;
     }
 }
 

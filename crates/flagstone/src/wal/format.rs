@@ -16,7 +16,7 @@
 use std::collections::HashMap;
 
 use crate::base::ColumnFamilyId;
-use crate::base::checksum;
+use crate::base::checksum::{self, Suffix};
 use crate::base::coding::{Decoder, fixed32_at};
 
 /// Physical records do not cross multiples of this.
@@ -25,6 +25,9 @@ pub const BLOCK_SIZE: usize = 32 * 1024;
 pub(super) const CRC_SIZE: usize = 4;
 const LENGTH_SIZE: usize = 2;
 const NUMBER_SIZE: usize = 4;
+/// Where the bytes of a batch begin that do not depend on its place among others: behind its
+/// sequence number.
+const TAIL_OFFSET: usize = 8;
 pub(super) const TYPE_OFFSET: usize = CRC_SIZE + LENGTH_SIZE;
 /// Bytes of a header that does not carry the file's number.
 pub const LEGACY_HEADER_SIZE: usize = TYPE_OFFSET + 1;
@@ -138,6 +141,43 @@ pub(super) fn finish_record(out: &mut [u8], start: usize, header_size: usize) {
     let crc = checksum::mask(checksum::crc32c(&record[TYPE_OFFSET..]));
     record[..CRC_SIZE].copy_from_slice(&crc.to_le_bytes());
     record[CRC_SIZE..TYPE_OFFSET].copy_from_slice(&length.to_le_bytes());
+}
+
+/// Fills the header of the physical record that has this payload. `tail` is the checksum of the
+/// payload's end ([`tail_of`]), if that is known.
+#[inline]
+pub(super) fn fill_header(
+    header: &mut [u8],
+    record_type: u8,
+    recycled_as: Option<u32>,
+    payload: &[u8],
+    tail: Option<Suffix>,
+) {
+    header[TYPE_OFFSET] = record_type;
+    if let Some(number) = recycled_as {
+        header[TYPE_OFFSET] += RECYCLABLE;
+        header[TYPE_OFFSET + 1..].copy_from_slice(&number.to_le_bytes());
+    }
+    let beginning = checksum::crc32c(&header[TYPE_OFFSET..]);
+    let crc = match tail {
+        Some(tail) => tail.behind(checksum::crc32c_append(beginning, &payload[..TAIL_OFFSET])),
+        None => checksum::crc32c_append(beginning, payload),
+    };
+    debug_assert_eq!(
+        crc,
+        checksum::crc32c_append(beginning, payload),
+        "the tail is of the payload"
+    );
+    let length = u16::try_from(payload.len()).expect("a fragment is shorter than a block");
+    header[..CRC_SIZE].copy_from_slice(&checksum::mask(crc).to_le_bytes());
+    header[CRC_SIZE..TYPE_OFFSET].copy_from_slice(&length.to_le_bytes());
+}
+
+/// The checksum of a payload's bytes behind its sequence number; `None` if it is too long for one
+/// physical record. For [`Writer::add_summed_record`](super::Writer::add_summed_record).
+pub fn tail_of(payload: &[u8]) -> Option<Suffix> {
+    let tail = payload.get(TAIL_OFFSET..)?;
+    (payload.len() < BLOCK_SIZE).then(|| Suffix::of(tail))
 }
 
 /// What a WAL says of the one before it.

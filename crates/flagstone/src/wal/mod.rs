@@ -1,5 +1,6 @@
 //! The write-ahead log, and the framing of records that the MANIFEST shares with it.
 
+mod ahead;
 mod compression;
 mod damage;
 #[cfg(test)]
@@ -23,8 +24,9 @@ mod writer;
 #[cfg(test)]
 mod writer_tests;
 
+pub use ahead::FetchAhead;
 pub use damage::{Damage, DamageKind};
-pub use format::{BLOCK_SIZE, LEGACY_HEADER_SIZE, PredecessorWal};
+pub use format::{BLOCK_SIZE, LEGACY_HEADER_SIZE, PredecessorWal, tail_of};
 pub use gap::{Gap, number_at};
 pub use mode::{RecoveryMode, Verdict};
 pub use physical::{byte_with_wrong_bit, has_unknown_type, records_within};

@@ -7,26 +7,26 @@
 //! records so, up to a limit; only those for which space is reserved, so that a full disk refuses a
 //! record and takes back none that was accepted.
 //!
-//! The mapping is a window that moves along with the log, so that neither making nor leaving it
-//! takes long. Its pages are fetched some at a time ahead of the records: one call costs less than
-//! the faults that it saves. Where the log is new and seldom synced they are written as zeros
-//! first, and so become few large ones.
+//! The mapping is a window that moves along with the log. All its pages are fetched ahead of the
+//! records: one call costs less than the faults that it saves. Where the log is new and seldom
+//! synced, the pages are written as zeros first, and so become few large ones. When a window is
+//! half full, the next one is asked for. A writer makes it without holding the log
+//! ([`super::ahead`]). A window that is not ready in time is made when it is needed.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
+use super::ahead::{FetchAhead, Next};
 use crate::base::{Result, Sometimes, SubCode};
 use crate::env::{LogFile, Mapping, PAGE_RUN, PageRuns, RangeSyncedFile, WritableFile};
 
-/// Bytes that are mapped at a time.
-const WINDOW_SIZE: u64 = 8 << 20;
-
-/// Bytes whose pages are fetched at a time, at first and where the log is synced often: what is
-/// fetched a sync writes, too.
+/// Bytes that are mapped at a time, at first and where the log is synced often: a sync writes what
+/// was fetched, too.
 const FETCHED_AT_LEAST: u64 = 128 << 10;
 
 /// The same at most: of a thousand writes of 1 KB not one is to wait for it.
-const FETCHED_AT_MOST: u64 = WINDOW_SIZE;
+const FETCHED_AT_MOST: u64 = 8 << 20;
 
 /// The same of a log that is written back while it grows: only when pages are fetched is it seen
 /// how far it has come.
@@ -60,6 +60,9 @@ pub(super) struct Space {
     /// Nothing is reserved, whatever it costs.
     reserves_nothing: bool,
     window: Option<Window>,
+    /// The window before, which takes as long to give back as to make.
+    left: Option<Window>,
+    next: Next,
     runs: PageRuns,
     /// What is not in the file yet, and where it goes.
     gathered: Vec<u8>,
@@ -68,12 +71,11 @@ pub(super) struct Space {
     kept_max: usize,
 }
 
-struct Window {
+/// A part of the file that is mapped into memory.
+pub(super) struct Window {
     mapping: Box<dyn Mapping>,
     start: u64,
     end: u64,
-    /// Up to where the pages are fetched.
-    fetched: u64,
 }
 
 impl Space {
@@ -86,6 +88,8 @@ impl Space {
             reserved: 0,
             reserves_nothing: false,
             window: None,
+            left: None,
+            next: Next::default(),
             runs: PageRuns::default(),
             gathered: Vec::new(),
             gathered_at: 0,
@@ -126,7 +130,7 @@ impl Space {
 
     /// Bytes of the file that are mapped into memory.
     pub fn mapped_bytes(&self) -> u64 {
-        self.window.as_ref().map_or(0, |window| window.end - window.start)
+        self.left.iter().chain(&self.window).map(|window| window.end - window.start).sum()
     }
 
     /// Reserves the first `step` bytes, and as many again when they are full. What lies there is
@@ -204,8 +208,10 @@ impl Space {
             && let Some(zeros) = self.runs.missing(&(self.gathered_at..end))
         {
             let upto = (end + ZEROED_AHEAD).next_multiple_of(PAGE_RUN).min(self.reserved);
+            self.next.dismiss_before(upto.max(zeros.end))?;
             self.runs.write(&*self.file, zeros.start..upto.max(zeros.end), PAGE_RUN)?;
         }
+        self.next.dismiss_before(end)?;
         self.file.write_at(self.gathered_at, &self.gathered)?;
         self.gathered.clear();
         self.note_written(end)
@@ -227,75 +233,90 @@ impl Space {
         }
         let end = offset + record.len() as u64;
         if record.len() > COPIED_MAX || self.step == 0 {
+            self.next.dismiss_before(end)?;
             self.file.write_at(offset, record)?;
             return self.note_written(end);
         }
-        if !self
-            .window
-            .as_ref()
-            .is_some_and(|window| window.start <= offset && end <= window.fetched)
-        {
+        if !self.window.as_ref().is_some_and(|window| window.has(offset, end)) {
             self.prepare(offset, end)?;
         }
         let Some(window) = &mut self.window else { return self.file.write_at(offset, record) };
-        let at = (offset - window.start) as usize;
-        let (first, rest) = record.split_at(record.len().min(WRITTEN_LAST));
-        window.mapping.write(at + first.len(), rest);
-        // A process that is killed between the two leaves no record behind, rather than half of
-        // one.
-        compiler_fence(Ordering::SeqCst);
-        window.mapping.write(at, first);
+        window.write(offset, record, &[]);
         Ok(())
     }
 
-    /// Moves the window on to `offset` if need be, and fetches pages. Without mappings there is no
-    /// window afterwards.
+    /// The window, if a record of that size goes there at once.
+    #[inline]
+    pub fn window_for(&mut self, offset: u64, size: usize) -> Option<&mut Window> {
+        let end = offset + size as u64;
+        let is_copied = self.kept_max == 0 && self.gathered.is_empty() && size <= COPIED_MAX;
+        self.window.as_mut().filter(|window| is_copied && window.has(offset, end))
+    }
+
+    /// What makes the next window, if the log, which ends at `end`, has come so far that it is to
+    /// be made.
+    #[inline]
+    pub fn fetch_ahead(&mut self, end: u64) -> Option<FetchAhead> {
+        let window = self.window.as_ref()?;
+        let half = window.start + (window.end - window.start) / 2;
+        // A record that was written by a system call may go beyond the window.
+        let is_due = (half..=window.end).contains(&end);
+        if is_due && self.next.is_wanted() { self.ask_ahead() } else { None }
+    }
+
+    #[cold]
+    fn ask_ahead(&mut self) -> Option<FetchAhead> {
+        let window = self.window.as_ref()?;
+        // Whatever record no longer fits begins behind this.
+        let start = window.end.saturating_sub(COPIED_MAX as u64).max(window.start);
+        let end = self.fetched_upto(window.end, window.end);
+        let log = self.log.as_ref().filter(|_| end > window.end)?;
+        let zeros = self.zeros_within(window.end..end);
+        if let Some(zeros) = &zeros {
+            self.runs.note_zeros(zeros.end);
+        }
+        Sometimes::WalFetchedAhead.reached();
+        Some(self.next.ask(log.clone(), start..end, zeros, self.left.take()))
+    }
+
+    /// Up to where pages are fetched when the log goes on at `offset` with what ends at `end`.
+    fn fetched_upto(&self, offset: u64, end: u64) -> u64 {
+        let at_most = match (self.runs.is_synced_before(offset, PAGE_RUN), &self.range_synced) {
+            (true, _) => FETCHED_AT_LEAST,
+            (false, Some(_)) => FETCHED_AT_MOST_RANGE_SYNCED,
+            (false, None) => FETCHED_AT_MOST,
+        };
+        let bytes = (offset * FETCHED_GROWS).clamp(FETCHED_AT_LEAST, at_most);
+        end.max(offset + bytes).next_multiple_of(PAGE_RUN).min(self.reserved)
+    }
+
+    /// What is to be zeros before the pages of a part are fetched.
+    fn zeros_within(&self, part: Range<u64>) -> Option<Range<u64>> {
+        let zeros = self.runs.wanted(&part, PAGE_RUN)?;
+        Sometimes::WalZerosAhead.reached();
+        Some(zeros.start..zeros.end.min(self.reserved))
+    }
+
+    /// Moves the window on to `offset`. Without mappings there is no window afterwards.
     #[cold]
     fn prepare(&mut self, offset: u64, end: u64) -> Result<()> {
         self.note_written(offset)?;
-        if !self.window.as_ref().is_some_and(|window| window.start <= offset && end <= window.end) {
-            self.window = None;
-            if !self.reserve_or_unmap(end)? {
-                return Ok(());
-            }
-            let length = WINDOW_SIZE.min(self.reserved - offset);
-            let mapping = match &self.log {
-                Some(log) => log.map(offset, length as usize)?,
-                None => None,
-            };
-            self.window = mapping.map(|mapping| {
-                Sometimes::WalMapped.reached();
-                Window { mapping, start: offset, end: offset + length, fetched: offset }
-            });
+        if let Some(next) = self.next.take(&(offset..end))? {
+            self.left = self.window.replace(next);
+            return Ok(());
         }
-        let fetched = match &mut self.window {
-            Some(window) => {
-                let at_most =
-                    match (self.runs.is_synced_before(offset, PAGE_RUN), &self.range_synced) {
-                        (true, _) => FETCHED_AT_LEAST,
-                        (false, Some(_)) => FETCHED_AT_MOST_RANGE_SYNCED,
-                        (false, None) => FETCHED_AT_MOST,
-                    };
-                let fetched_at_once = (offset * FETCHED_GROWS).clamp(FETCHED_AT_LEAST, at_most);
-                let upto = end
-                    .max(window.fetched + fetched_at_once)
-                    .next_multiple_of(PAGE_RUN)
-                    .min(window.end);
-                if let Some(zeros) = self.runs.wanted(&(offset..upto), PAGE_RUN) {
-                    Sometimes::WalZerosAhead.reached();
-                    self.runs.write(
-                        &*self.file,
-                        zeros.start..zeros.end.min(self.reserved),
-                        PAGE_RUN,
-                    )?;
-                }
-                window.fetch(upto).is_ok()
-            }
-            None => false,
-        };
-        if !fetched {
-            // Not mapped here, or the device failed; what it has to say, the write will say.
-            self.unmap();
+        self.window = None;
+        if !self.reserve_or_unmap(end)? {
+            return Ok(());
+        }
+        let part = offset..self.fetched_upto(offset, end);
+        if let Some(zeros) = self.zeros_within(part.clone()) {
+            self.runs.write(&*self.file, zeros, PAGE_RUN)?;
+        }
+        let Some(log) = &self.log else { return self.unmap() };
+        match Window::map(&**log, part)? {
+            Some(window) => self.window = Some(window),
+            None => self.unmap()?,
         }
         Ok(())
     }
@@ -307,8 +328,9 @@ impl Space {
         match self.reserve(end) {
             Err(error) if error.lacks_room() => {
                 Sometimes::WalReserveUsedUp.reached();
+                self.next.dismiss()?;
                 self.file.truncate(reserved)?;
-                self.unmap();
+                self.unmap()?;
                 Ok(false)
             }
             outcome => outcome.map(|()| true),
@@ -342,17 +364,45 @@ impl Space {
     }
 
     /// Goes on with system calls.
-    pub fn unmap(&mut self) {
-        (self.step, self.reserved, self.window) = (0, 0, None);
+    ///
+    /// # Errors
+    /// Why what was to be mapped next could not be.
+    pub fn unmap(&mut self) -> Result<()> {
+        (self.step, self.reserved, self.window, self.left) = (0, 0, None, None);
+        self.next.dismiss()
     }
 }
 
 impl Window {
-    /// Fetches the pages up to `upto`.
-    fn fetch(&mut self, upto: u64) -> Result<()> {
-        self.mapping
-            .populate((self.fetched - self.start) as usize..(upto - self.start) as usize)?;
-        self.fetched = upto;
-        Ok(())
+    /// Copies what begins with a record, or with the padding before one, to `offset`; it lies in
+    /// two pieces.
+    #[inline]
+    pub fn write(&mut self, offset: u64, beginning: &[u8], end: &[u8]) {
+        let at = (offset - self.start) as usize;
+        let (first, rest) = beginning.split_at(beginning.len().min(WRITTEN_LAST));
+        self.mapping.write(at + first.len(), rest);
+        self.mapping.write(at + beginning.len(), end);
+        // A process that is killed between the two leaves no record behind, rather than half of
+        // one.
+        compiler_fence(Ordering::SeqCst);
+        self.mapping.write(at, first);
+    }
+
+    /// Maps a part of a log and fetches its pages. `None` where that cannot be, or where the device
+    /// failed to fetch: what it has to say, a write will say.
+    pub fn map(log: &dyn LogFile, part: Range<u64>) -> Result<Option<Self>> {
+        let length = (part.end - part.start) as usize;
+        let Some(mut mapping) = log.map(part.start, length)? else { return Ok(None) };
+        if mapping.populate(0..length).is_err() {
+            return Ok(None);
+        }
+        Sometimes::WalMapped.reached();
+        Ok(Some(Self { mapping, start: part.start, end: part.end }))
+    }
+
+    /// Whether a record from `offset` to `end` lies in it.
+    #[inline]
+    fn has(&self, offset: u64, end: u64) -> bool {
+        self.start <= offset && end <= self.end
     }
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::ahead::FetchAhead;
 use super::compression::Compressor;
 use super::format::*;
 use super::reader::COMPRESSED_RECORD_MAX;
 use super::space::Space;
+use crate::base::checksum::Suffix;
 use crate::base::{FileNumber, Result};
 use crate::cache::Measured;
 use crate::env::{LogFile, RangeSyncedFile, RangeSyncs, WritableFile};
@@ -161,7 +163,7 @@ impl Writer {
     /// `IoError`.
     pub fn cut(&mut self) -> Result<()> {
         self.space.write_gathered()?;
-        self.space.unmap();
+        self.space.unmap()?;
         self.space.file().truncate(self.offset)
     }
 
@@ -179,6 +181,29 @@ impl Writer {
     #[inline]
     pub fn add_record(&mut self, payload: &[u8]) -> Result<()> {
         self.add_record_parts(&[payload])
+    }
+
+    /// As [`Writer::add_record`], of a payload whose end has the checksum `tail`
+    /// ([`tail_of`](super::tail_of)), if that is known. Where the record is copied into a mapping,
+    /// it comes from the payload itself.
+    ///
+    /// # Errors
+    /// As [`Writer::add_record`].
+    #[inline]
+    pub fn add_summed_record(&mut self, payload: &[u8], tail: Option<Suffix>) -> Result<()> {
+        let header_size = header_size(self.recycled_as);
+        let size = header_size + payload.len();
+        if self.compressor.is_none() && left_in_block(self.offset, 0) >= size {
+            let mut header = [0; RECYCLABLE_HEADER_SIZE];
+            let header = &mut header[..header_size];
+            if let Some(window) = self.space.window_for(self.offset, size) {
+                fill_header(header, FULL, self.recycled_as, payload, tail);
+                window.write(self.offset, header, payload);
+                self.offset += size as u64;
+                return Ok(());
+            }
+        }
+        self.add_record(payload)
     }
 
     /// Appends one record that consists of `parts`, one behind the other, with one write.
@@ -244,6 +269,13 @@ impl Writer {
         }
         self.count();
         added
+    }
+
+    /// What makes the part of the file that is mapped next, if it is time for that. It is to be run
+    /// without a lock that other writers want.
+    #[inline]
+    pub fn fetch_ahead(&mut self) -> Option<FetchAhead> {
+        self.space.fetch_ahead(self.offset)
     }
 
     /// Where the next record goes: the file's size, but for what was preallocated or recycled.

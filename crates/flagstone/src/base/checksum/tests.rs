@@ -61,3 +61,15 @@ fn every_type_sees_every_byte() {
         }
     }
 }
+
+#[test]
+fn the_checksum_of_the_whole_follows_from_that_of_its_end() {
+    let bytes: Vec<u8> = (0..Suffix::LENGTH_MAX + 100).map(|n| (n * n / 7) as u8).collect();
+    for length in [0, 1, 8, 255, 256, 257, 1000, 4096, Suffix::LENGTH_MAX] {
+        for beginning in [0, 1, 19, 100] {
+            let (first, end) = bytes[..beginning + length].split_at(beginning);
+            let whole = Suffix::of(end).behind(crc32c(first));
+            assert_eq!(whole, crc32c(&bytes[..beginning + length]), "{beginning} and {length}");
+        }
+    }
+}

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::sync::{ArcSwap, AtomicU64, Guard, Ordering};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::writing::direct_blob::UnsyncedBlobs;
 use crate::db::writing::pipeline::ActiveWal;
+use crate::db::writing::pipeline::insertions::TurnNumbers;
 use crate::db::writing::pipeline::steps::Numbers;
 use crate::env::WritableFile;
 use crate::wal::{self, PredecessorWal};
@@ -33,6 +34,40 @@ pub(in crate::db) struct Destination {
     counted: AtomicU64,
 }
 
+/// Where the writes to each family go, at one moment.
+#[derive(Default)]
+pub(in crate::db) struct Destinations(Vec<(ColumnFamilyId, Arc<Destination>)>);
+
+impl Destinations {
+    #[inline]
+    pub(in crate::db::writing) fn get(&self, id: ColumnFamilyId) -> Option<&Destination> {
+        let at = self.0.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(&self.0[at].1)
+    }
+}
+
+/// Where the writes to each family go, for writers who do not have the commit lock. To look costs
+/// them no line of memory that others change, which a count of references would.
+#[derive(Default)]
+pub(in crate::db::writing) struct ShownDestinations(ArcSwap<Destinations>);
+
+/// Where the writes to each family go, looked at without the commit lock. It keeps the memtables.
+pub(in crate::db::writing) struct Pins(Guard<Arc<Destinations>>);
+
+impl ShownDestinations {
+    #[inline]
+    pub(in crate::db::writing) fn pins(&self) -> Pins {
+        Pins(self.0.load())
+    }
+}
+
+impl Pins {
+    #[inline]
+    pub(in crate::db::writing) fn get(&self, id: ColumnFamilyId) -> Option<&Destination> {
+        self.0.get(id)
+    }
+}
+
 /// What the commit lock guards; the lock itself, which those look at who wait for it, lies in a
 /// line of memory of its own.
 #[derive(Default)]
@@ -40,7 +75,10 @@ pub(in crate::db) struct Destination {
 pub(in crate::db) struct Commit {
     pub(in crate::db) log: ActiveLog,
     pub(in crate::db::writing) numbers: Numbers,
+    pub(in crate::db::writing) turns: TurnNumbers,
     pub(in crate::db) targets: BTreeMap<ColumnFamilyId, WriteTarget>,
+    /// Where the targets' writes go, as [`ShownDestinations`] shows it.
+    shown: Arc<Destinations>,
     pub(in crate::db) debt: SyncDebt,
     pub(in crate::db) asked: Asked,
     pub(in crate::db) end: Ending,
@@ -143,6 +181,22 @@ impl Commit {
         let to = Arc::new(Destination { family, mem, counted: AtomicU64::new(0) });
         to.count(sum);
         self.targets.insert(id, WriteTarget { to, switch_wanted: false, drop_in_doubt: false });
+    }
+
+    /// Shows where writes go from now on. To be called whenever that has changed, before the commit
+    /// lock is given back.
+    pub(in crate::db::writing) fn show_destinations(&mut self, to: &ShownDestinations) {
+        let destinations = self.targets.iter().map(|(id, target)| (*id, target.to.clone()));
+        self.shown = Arc::new(Destinations(destinations.collect()));
+        to.0.store(self.shown.clone());
+    }
+
+    /// Has the pins be of this moment.
+    #[inline]
+    pub(in crate::db::writing) fn pin(&self, pins: &mut Pins) {
+        if !Arc::ptr_eq(&pins.0, &self.shown) {
+            pins.0 = Guard::from_inner(self.shown.clone());
+        }
     }
 
     pub(in crate::db) fn remove_target(&mut self, id: ColumnFamilyId, sum: &MemtableBytes) {

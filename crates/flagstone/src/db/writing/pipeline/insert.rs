@@ -1,43 +1,20 @@
 //! Inserting a batch, without the commit lock.
 
-use std::sync::Arc;
-
-use smallvec::SmallVec;
-
 use crate::base::sync::Ordering;
-use crate::base::{Code, ColumnFamilyId, Error, Result, SequenceNumber};
+use crate::base::{Code, Error, Result, SequenceNumber};
 use crate::batch::WriteBatch;
 use crate::db::tree::Tree;
-use crate::db::writing::commit::Destination;
+use crate::db::writing::commit::{Destination, Pins};
 use crate::db::writing::operations;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::pipeline::insertions::Turn;
+use crate::db::writing::pipeline::named::NamedFamilies;
 use crate::db::writing::successive_merges::merged_at_once;
 
-/// Where the operations of a batch go, by family; of a family that is gone, and that the writer
-/// does not mind, there is nothing.
-#[derive(Default)]
-pub(super) struct Pins(SmallVec<[(ColumnFamilyId, Arc<Destination>); 1]>);
-
-impl Pins {
-    /// Adds a family behind those before it.
-    #[inline]
-    pub(super) fn add(&mut self, id: ColumnFamilyId, to: Arc<Destination>) {
-        self.0.push((id, to));
-    }
-
-    #[inline]
-    fn get(&self, id: ColumnFamilyId) -> Option<&Destination> {
-        let at = self.0.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(&self.0[at].1)
-    }
-
-    /// Whether an operand may become a value when it is inserted, which depends on all before it.
-    fn merge_at_once(&self) -> bool {
-        let merges =
-            |to: &Destination| to.family.limits.max_successive_merges.load(Ordering::Relaxed) > 0;
-        self.0.iter().any(|(_, to)| merges(to))
-    }
+/// Whether an operand may become a value when it is inserted, which depends on all before it.
+#[inline]
+fn merges_at_once(to: &Destination) -> bool {
+    to.family.limits.max_successive_merges.load(Ordering::Relaxed) > 0
 }
 
 /// Where a comparator of the application panics, what is in the memtable of a batch is not all of
@@ -62,17 +39,20 @@ impl Pipeline {
     pub(super) fn insert(
         &self,
         pins: &Pins,
+        families: &NamedFamilies,
         batch: &WriteBatch,
         first: SequenceNumber,
         turn: &Turn<'_>,
     ) -> Result<()> {
-        if pins.merge_at_once() {
+        // Of a family that is gone, and that the writer does not mind, there is nothing.
+        let destinations = || families.ids().filter_map(|id| pins.get(id));
+        if destinations().any(merges_at_once) {
             turn.wait_for_earlier()?;
         }
         let whole = WholeOrPoisoned(&self.tree);
         self.insert_all(pins, batch, first);
         std::mem::forget(whole);
-        for (_, to) in &pins.0 {
+        for to in destinations() {
             to.count(&self.memtables.bytes);
             if to.family.is_full(&to.mem) {
                 self.memtables.is_any_full.store(true, Ordering::Release);

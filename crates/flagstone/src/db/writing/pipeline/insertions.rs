@@ -38,8 +38,6 @@ const NOTHING: SequenceNumber = SequenceNumber::MAX;
 /// The turns of all writes.
 pub(super) struct Insertions {
     snapshots: Arc<SnapshotList>,
-    /// The number of the next turn; the commit lock guards it.
-    next: AtomicU64,
     /// The lowest turn that is not passed.
     passed: Line<AtomicU64>,
     slots: Box<[Line<Slot>]>,
@@ -47,6 +45,22 @@ pub(super) struct Insertions {
     rounds: Rounds,
     /// A turn has ended without being done.
     is_broken: AtomicBool,
+}
+
+/// The numbers of turns, which the commit lock guards.
+#[derive(Debug, Default)]
+pub(in crate::db::writing) struct TurnNumbers {
+    next: u64,
+    /// So many are passed at least. Who finds that enough does not look at how many are, in a line
+    /// of memory that changes with each write.
+    passed: u64,
+}
+
+impl TurnNumbers {
+    /// The number of the next turn.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
 }
 
 /// What lies in lines of memory of its own, since it changes with each write.
@@ -87,7 +101,6 @@ impl Insertions {
     pub(super) fn new(snapshots: Arc<SnapshotList>) -> Self {
         Self {
             snapshots,
-            next: AtomicU64::new(0),
             passed: Line::default(),
             slots: (0..SLOTS).map(|_| Line::default()).collect(),
             sleepers: AtomicUsize::new(0),
@@ -115,20 +128,20 @@ impl Insertions {
     /// Takes the next turn, with the commit lock held. Passing it publishes a number, unless the
     /// write waits for a sync.
     #[inline]
-    pub(super) fn begin(&self, publishes: Option<SequenceNumber>) -> Turn<'_> {
-        let number = self.next.load(Ordering::Relaxed);
+    pub(super) fn begin(
+        &self,
+        numbers: &mut TurnNumbers,
+        publishes: Option<SequenceNumber>,
+    ) -> Turn<'_> {
+        let number = numbers.next;
         // The place is free once the turn that had it before is passed. Behind a turn that is never
         // passed it does not matter.
-        if number - self.passed.0.load(Ordering::Acquire) >= SLOTS {
+        if number - numbers.passed >= SLOTS {
             self.wait_for(number - SLOTS).ok();
+            numbers.passed = self.passed.0.load(Ordering::Acquire);
         }
-        self.next.store(number + 1, Ordering::Relaxed);
+        numbers.next = number + 1;
         Turn { insertions: self, number, publishes: publishes.unwrap_or(NOTHING) }
-    }
-
-    /// The number of the next turn, with the commit lock held.
-    pub(super) fn next(&self) -> u64 {
-        self.next.load(Ordering::Relaxed)
     }
 
     /// Waits until all writes that have begun are in the memtables, with the commit lock held:
@@ -136,8 +149,8 @@ impl Insertions {
     ///
     /// # Errors
     /// As [`Self::wait_for`].
-    pub(super) fn wait_for_all(&self) -> Result<()> {
-        self.wait_for_turns_before(self.next())
+    pub(super) fn wait_for_all(&self, numbers: &TurnNumbers) -> Result<()> {
+        self.wait_for_turns_before(numbers.next)
     }
 
     /// Waits until all turns before this one are passed.

@@ -11,7 +11,7 @@
 //! work that must happen between two commits is given to the verb.
 
 mod insert;
-mod insertions;
+pub(in crate::db::writing) mod insertions;
 pub(in crate::db::writing) mod named;
 pub(in crate::db::writing) mod steps;
 mod switch;
@@ -37,7 +37,7 @@ use crate::db::tree::{Below, Tree};
 use crate::db::wal_space::WalSpace;
 use crate::db::write_control::WriteControl;
 use crate::db::writing::admission::Admission;
-use crate::db::writing::commit::{Commit, MemtableBytes};
+use crate::db::writing::commit::{Commit, MemtableBytes, ShownDestinations};
 use crate::db::writing::direct_blob::{DirectBlobs, DirectInputs};
 use crate::db::writing::file_syncs::FileSyncs;
 use crate::db::writing::pipeline::insertions::Insertions;
@@ -70,6 +70,8 @@ struct Memtables {
     /// Where their memory comes from.
     arenas: Arc<ArenaPool>,
     bytes: MemtableBytes,
+    /// Which they are.
+    shown: ShownDestinations,
     /// A memtable that takes writes has become full: the next writer switches it.
     is_any_full: AtomicBool,
 }
@@ -104,6 +106,7 @@ impl Pipeline {
             memtables: Memtables {
                 arenas,
                 bytes: MemtableBytes::default(),
+                shown: ShownDestinations::default(),
                 is_any_full: AtomicBool::new(false),
             },
             syncs,
@@ -145,6 +148,7 @@ impl Pipeline {
         for (family, mem) in begin()? {
             commit.add_target(family, mem, &self.memtables.bytes);
         }
+        commit.show_destinations(&self.memtables.shown);
         Ok(())
     }
 
@@ -193,6 +197,7 @@ impl Pipeline {
         for (family, mem) in &families {
             commit.add_target(family.clone(), mem.clone(), &self.memtables.bytes);
         }
+        commit.show_destinations(&self.memtables.shown);
         Ok(families.into_iter().map(|(family, _)| family).collect())
     }
 
@@ -207,8 +212,9 @@ impl Pipeline {
                 commit.asked.settle_drop = true;
             }
         })?;
-        self.insertions.wait_for_all()?;
+        self.insertions.wait_for_all(&commit.turns)?;
         commit.remove_target(family.id, &self.memtables.bytes);
+        commit.show_destinations(&self.memtables.shown);
         commit.ask_again_for_wals();
         Ok(())
     }
@@ -243,7 +249,7 @@ impl Pipeline {
     pub(in crate::db) fn between_commits<T>(&self, work: impl FnOnce(Option<ActiveWal>) -> T) -> T {
         let commit = self.commit.lock();
         // Behind a panic the database is poisoned, and what is not inserted stays so.
-        self.insertions.wait_for_all().ok();
+        self.insertions.wait_for_all(&commit.turns).ok();
         work(commit.active_wal())
     }
 
@@ -255,7 +261,7 @@ impl Pipeline {
         let mut commit = self.commit.lock();
         if commit.log.writer.is_some() {
             self.flush_log(&mut commit)?;
-            self.insertions.wait_for_all()?;
+            self.insertions.wait_for_all(&commit.turns)?;
         }
         work(commit.active_wal())
     }

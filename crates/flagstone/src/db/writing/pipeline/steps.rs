@@ -33,6 +33,9 @@ pub(in crate::db::writing) struct Numbers {
     pub(in crate::db::writing) unnumbered: u64,
     /// How many of them are synced.
     pub(in crate::db::writing) unnumbered_synced: u64,
+    /// All up to this one is published. Who finds that enough does not look at what is, in a line
+    /// of memory that changes with each write.
+    published: SequenceNumber,
 }
 
 /// The WAL, the memtables and the readers, with the commit lock held.
@@ -174,7 +177,12 @@ impl<E: CommitEnv> Steps<E> {
 
     #[inline]
     fn is_sync_awaited(&mut self) -> bool {
+        let numbers = self.env.numbers();
+        if !is_sync_awaited(numbers, numbers.published) {
+            return false;
+        }
         let published = self.env.published();
+        self.env.numbers().published = published;
         is_sync_awaited(self.env.numbers(), published)
     }
 }

@@ -79,6 +79,7 @@ impl Pipeline {
                 target.switch(mem, &self.memtables.bytes);
             }
         }
+        commit.show_destinations(&self.memtables.shown);
         self.tree.seal(ended, commit.log.number, fresh);
         Ok(())
     }

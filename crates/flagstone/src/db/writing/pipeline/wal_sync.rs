@@ -200,7 +200,7 @@ impl Pipeline {
             let older = commit.debt.logs.iter().map(|(_, file)| file.clone());
             let files = older.chain([active]).collect::<Vec<_>>();
             let last = commit.numbers.last;
-            let turn = self.insertions.next();
+            let turn = commit.turns.next();
             (commit.debt.blobs.all(last), files, last, commit.numbers.unnumbered, turn)
         };
         let synced = self.syncs.sync_blobs(&blobs).and_then(|()| self.syncs.sync_wals(&files));
@@ -228,7 +228,7 @@ impl Pipeline {
     /// inserting.
     pub(in crate::db) fn sync_pending_writes(&self, commit: &mut Commit) -> Result<()> {
         if !Mutant::SwitchUnderWriters.is_on() {
-            self.insertions.wait_for_all()?;
+            self.insertions.wait_for_all(&commit.turns)?;
         }
         if !self.is_sync_awaited(commit) {
             // Writers that waited for the sync of others may not have come round to it.
@@ -268,7 +268,7 @@ impl Pipeline {
         let older = commit.debt.logs.drain(..).map(|(_, file)| file);
         let files: Vec<_> = older.chain([wal.file().clone()]).collect();
         let synced = blobs.and_then(|()| self.syncs.sync_wals(&files)).and(cut);
-        let synced = synced.and(self.insertions.wait_for_all());
+        let synced = synced.and(self.insertions.wait_for_all(&commit.turns));
         commit.end.synced = Some(synced.clone().map(|()| last));
         synced.inspect(|()| self.insertions.publish(last))
     }

@@ -12,20 +12,24 @@
 //!
 //! **Lock order.** commit, then state. Readers take neither.
 
+use crate::base::checksum::Suffix;
 use crate::base::sync::Ordering;
 use crate::base::{Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode};
 use crate::batch::WriteBatch;
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::statistics::Ticker;
-use crate::db::writing::commit::Commit;
+use crate::db::writing::commit::{Commit, Pins};
 use crate::db::writing::direct_blob::{BlobsOfBatch, OwnFile, Source};
 use crate::db::writing::pipeline::Pipeline;
-use crate::db::writing::pipeline::insert::Pins;
 use crate::db::writing::pipeline::insertions::Turn;
 use crate::db::writing::pipeline::named::NamedFamilies;
 use crate::db::writing::pipeline::steps::{CommitEnv, Committed, Numbers, Steps, is_sync_awaited};
 use crate::options::WriteOptions;
+use crate::wal;
+
+/// From so many bytes on it takes longer to compute the checksum of a batch than to complete it.
+const SUMMED_MIN: usize = 512;
 
 impl Pipeline {
     /// Writes a batch atomically.
@@ -100,13 +104,27 @@ impl Pipeline {
         bytes: u64,
     ) -> Result<()> {
         let families = NamedFamilies::of(batch, &blobs)?;
+        let tail = self.tail_of(options, batch, &blobs);
+        let mut pins = self.memtables.shown.pins();
         let appended = {
             let commit = &mut self.commit.lock();
-            self.append_locked(commit, options, batch, &families, &mut blobs, bytes)?
+            let locked = Locked {
+                pipeline: self,
+                commit,
+                families: &families,
+                blobs: &mut blobs,
+                tail,
+                pins: &mut pins,
+            };
+            self.append_locked(locked, options, batch, bytes)?
         };
-        let Appended { first, pins, committed, turn } = appended;
-        self.insert(&pins, batch, first, &turn)?;
+        let Appended { first, committed, turn, ahead } = appended;
+        self.insert(&pins, &families, batch, first, &turn)?;
         let turn = turn.done();
+        // Nobody waits for it: this write is inserted.
+        if let Some(ahead) = ahead {
+            ahead.fetch();
+        }
         let (wanted, last, for_its_own) = match committed {
             Committed::Published => {
                 let is_forgotten = Mutant::AcknowledgeOutOfOrder.is_on();
@@ -128,18 +146,14 @@ impl Pipeline {
 
     /// What must be in order: the record, its sequence numbers, the memtables that it goes to, and
     /// its turn to be published.
-    fn append_locked(
-        &self,
-        commit: &mut Commit,
+    fn append_locked<'a>(
+        &'a self,
+        locked: Locked<'a, '_, '_>,
         options: &WriteOptions,
         batch: &mut WriteBatch,
-        families: &NamedFamilies,
-        blobs: &mut BlobsOfBatch<'_>,
         bytes: u64,
-    ) -> Result<Appended<'_>> {
-        let pins = Pins::default();
-        let mut steps =
-            Steps::new(Locked { pipeline: self, commit, families, blobs, pins }, options.sync);
+    ) -> Result<Appended<'a>> {
+        let mut steps = Steps::new(locked, options.sync);
         steps.check(|locked| locked.check(batch, options))?;
         steps.number(batch)?;
         let logged = if options.disable_wal { None } else { Some(steps.append(batch)?) };
@@ -148,9 +162,23 @@ impl Pipeline {
         }
         let first = steps.take_numbers(batch, logged);
         self.count(batch, options, bytes);
-        let pins = std::mem::take(&mut steps.env().pins);
+        let ahead = logged.and_then(|_| steps.env().commit.wal().ok()?.fetch_ahead());
         let (committed, turn) = steps.finish();
-        Ok(Appended { first, pins, committed, turn })
+        Ok(Appended { first, committed, turn, ahead })
+    }
+
+    /// The checksum of a batch's bytes, without the sequence number that it begins with, if that is
+    /// worth computing before the commit lock is taken: of a short batch it takes as long to
+    /// compute as to complete. Addresses of blobs may change under the lock.
+    #[inline]
+    fn tail_of(
+        &self,
+        options: &WriteOptions,
+        batch: &WriteBatch,
+        blobs: &BlobsOfBatch<'_>,
+    ) -> Option<Suffix> {
+        let may_change = options.disable_wal || !matches!(blobs, BlobsOfBatch::Nothing);
+        if may_change || batch.byte_size() < SUMMED_MIN { None } else { wal::tail_of(batch.data()) }
     }
 
     #[inline]
@@ -174,6 +202,7 @@ impl Pipeline {
         &self,
         commit: &mut Commit,
         batch: &WriteBatch,
+        tail: Option<Suffix>,
         joins_sync: bool,
     ) -> Result<()> {
         let (bytes, most) = (batch.byte_size(), commit.wal()?.record_size_max());
@@ -187,10 +216,10 @@ impl Pipeline {
             let mut note = WriteBatch::new();
             note.set_sequence(commit.numbers.last + 1);
             note.put_log_data(predecessor.to_note())?;
-            self.add_to_wal(commit, &note, joins_sync)?;
+            self.add_to_wal(commit, &note, None, joins_sync)?;
             commit.log.is_predecessor_noted = true;
         }
-        self.add_to_wal(commit, batch, joins_sync)
+        self.add_to_wal(commit, batch, tail, joins_sync)
     }
 
     /// Before a batch is logged: what is written to a family whose drop failed would be gone with
@@ -217,12 +246,21 @@ impl Pipeline {
         }
     }
 
-    fn add_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
+    fn add_to_wal(
+        &self,
+        commit: &mut Commit,
+        batch: &WriteBatch,
+        tail: Option<Suffix>,
+        joins_sync: bool,
+    ) -> Result<()> {
         let wal = commit.wal()?;
         let before = wal.offset();
         let is_first = wal.written() == before;
-        let added =
-            if joins_sync { wal.gather_record(batch.data()) } else { wal.add_record(batch.data()) };
+        let added = if joins_sync {
+            wal.gather_record(batch.data())
+        } else {
+            wal.add_summed_record(batch.data(), tail)
+        };
         if let Err(error) = added {
             Sometimes::WalWriteFailed.reached();
             // Nothing is acknowledged, and the next record goes to the same offset; what the failed
@@ -240,7 +278,7 @@ impl Pipeline {
             return Err(error);
         }
         let offset = wal.offset();
-        if is_first {
+        if is_first && wal.written() < offset {
             commit.log.waiting_from = batch.sequence();
         }
         self.context.statistics.add_committing(Ticker::WalBytes, offset - before);
@@ -327,16 +365,19 @@ struct Locked<'a, 'b, 'c> {
     commit: &'b mut Commit,
     families: &'b NamedFamilies,
     blobs: &'b mut BlobsOfBatch<'c>,
-    pins: Pins,
+    /// The checksum of the batch, but for its beginning.
+    tail: Option<Suffix>,
+    pins: &'b mut Pins,
 }
 
 /// A write that has its place behind all writes before it.
 struct Appended<'a> {
     /// Its first sequence number.
     first: SequenceNumber,
-    pins: Pins,
     committed: Committed,
     turn: Turn<'a>,
+    /// What makes the part of the WAL that is mapped next, if that is this writer's to make.
+    ahead: Option<wal::FetchAhead>,
 }
 
 impl Locked<'_, '_, '_> {
@@ -377,7 +418,7 @@ impl<'a> CommitEnv for Locked<'a, '_, '_> {
 
     #[inline]
     fn append(&mut self, batch: &WriteBatch, joins_sync: bool) -> Result<FileNumber> {
-        self.pipeline.append_to_wal(self.commit, batch, joins_sync)?;
+        self.pipeline.append_to_wal(self.commit, batch, self.tail, joins_sync)?;
         let wal = self.commit.log.number;
         let last = self.commit.numbers.last + u64::from(batch.count());
         self.commit.debt.blobs.note(self.blobs, wal, last);
@@ -390,12 +431,17 @@ impl<'a> CommitEnv for Locked<'a, '_, '_> {
             self.pipeline.keep_wal(self.commit, batch, wal);
         }
         self.blobs.attach(self.commit);
+        self.commit.pin(self.pins);
         for id in self.families.ids() {
-            let Some(target) = self.commit.target(id) else { continue };
-            if target.to.family.dead_ranges.is_watching() {
-                watch(&target.to.family, batch, first);
+            let to = self.pins.get(id);
+            debug_assert!(
+                self.commit.target(id).map(|target| &raw const *target.to)
+                    == to.map(|to| &raw const *to),
+                "what is shown is what the commit lock guards"
+            );
+            if let Some(to) = to.filter(|to| to.family.dead_ranges.is_watching()) {
+                watch(&to.family, batch, first);
             }
-            self.pins.add(id, target.to.clone());
         }
         let last = first - 1 + u64::from(batch.count());
         Mutant::PublishBeforeInsert.breaks(|| self.pipeline.insertions.publish(last));
@@ -410,7 +456,7 @@ impl<'a> CommitEnv for Locked<'a, '_, '_> {
 
     #[inline]
     fn take_turn(&mut self, publishes: Option<SequenceNumber>) -> Turn<'a> {
-        self.pipeline.insertions.begin(publishes)
+        self.pipeline.insertions.begin(&mut self.commit.turns, publishes)
     }
 }
 

@@ -44,10 +44,19 @@ fn write_up_to_sync(inner: &DbInner, key: &[u8]) -> SequenceNumber {
     let (pipeline, mut blobs) = (&inner.pipeline, BlobsOfBatch::Nothing);
     let families = NamedFamilies::of(&batch, &blobs).unwrap();
     let options = WriteOptions { sync: true, ..WriteOptions::default() };
+    let mut pins = pipeline.memtables.shown.pins();
     let commit = &mut pipeline.commit.lock();
-    let appended = pipeline.append_locked(commit, &options, &mut batch, &families, &mut blobs, 10);
-    let Appended { first, pins, turn, .. } = appended.unwrap();
-    pipeline.insert(&pins, &batch, first, &turn).unwrap();
+    let locked = Locked {
+        pipeline,
+        commit,
+        families: &families,
+        blobs: &mut blobs,
+        tail: None,
+        pins: &mut pins,
+    };
+    let appended = pipeline.append_locked(locked, &options, &mut batch, 10);
+    let Appended { first, turn, .. } = appended.unwrap();
+    pipeline.insert(&pins, &families, &batch, first, &turn).unwrap();
     turn.done();
     first
 }

@@ -15,7 +15,8 @@ fn published(snapshots: &SnapshotList) -> SequenceNumber {
 #[test]
 fn what_is_inserted_early_is_published_after_what_was_numbered_before() {
     let (snapshots, insertions) = insertions();
-    let [first, second, third] = [3, 5, 6].map(|last| insertions.begin(Some(last)));
+    let numbers = &mut TurnNumbers::default();
+    let [first, second, third] = [3, 5, 6].map(|last| insertions.begin(numbers, Some(last)));
     let third = third.done();
     assert_eq!(published(&snapshots), 0);
     assert!(!insertions.has_passed(third));
@@ -24,19 +25,20 @@ fn what_is_inserted_early_is_published_after_what_was_numbered_before() {
     second.done();
     assert_eq!(published(&snapshots), 6);
     insertions.wait_for(third).unwrap();
-    insertions.wait_for_all().unwrap();
+    insertions.wait_for_all(numbers).unwrap();
 }
 
 #[test]
 fn what_waits_for_a_sync_is_passed_and_not_published() {
     let (snapshots, insertions) = insertions();
-    insertions.begin(Some(1)).done();
-    let waits = insertions.begin(None).done();
+    let numbers = &mut TurnNumbers::default();
+    insertions.begin(numbers, Some(1)).done();
+    let waits = insertions.begin(numbers, None).done();
     insertions.wait_for(waits).unwrap();
     assert_eq!(published(&snapshots), 1);
     // The sync has come, and published all up to 2.
     snapshots.publish(2);
-    insertions.begin(Some(3)).done();
+    insertions.begin(numbers, Some(3)).done();
     assert_eq!(published(&snapshots), 3);
 }
 
@@ -44,7 +46,8 @@ fn what_waits_for_a_sync_is_passed_and_not_published() {
 #[test]
 fn a_turn_may_wait_for_those_before_it() {
     let (_, insertions) = insertions();
-    let (first, second) = (insertions.begin(Some(1)), insertions.begin(Some(2)));
+    let numbers = &mut TurnNumbers::default();
+    let (first, second) = (insertions.begin(numbers, Some(1)), insertions.begin(numbers, Some(2)));
     thread::scope(|threads| {
         let waiter = threads.spawn(|| second.wait_for_earlier().map(|()| second.done()));
         first.done();
@@ -55,17 +58,18 @@ fn a_turn_may_wait_for_those_before_it() {
 #[test]
 fn behind_a_turn_that_ends_undone_nothing_is_published_and_nobody_waits() {
     let (snapshots, insertions) = insertions();
-    let [before, panics, behind] = [1, 2, 3].map(|last| insertions.begin(Some(last)));
+    let numbers = &mut TurnNumbers::default();
+    let [before, panics, behind] = [1, 2, 3].map(|last| insertions.begin(numbers, Some(last)));
     drop(panics);
     let before = before.done();
     insertions.wait_for(before).unwrap();
     let behind = behind.done();
     assert_eq!(insertions.wait_for(behind).unwrap_err().code(), Code::Aborted);
-    assert_eq!(insertions.wait_for_all().unwrap_err().code(), Code::Aborted);
+    assert_eq!(insertions.wait_for_all(numbers).unwrap_err().code(), Code::Aborted);
     assert_eq!(published(&snapshots), 1);
     // However many come behind it.
     for later in 0..3 * SLOTS {
-        insertions.begin(Some(later + 4)).done();
+        insertions.begin(numbers, Some(later + 4)).done();
     }
     assert_eq!(published(&snapshots), 1);
 }
@@ -76,15 +80,15 @@ fn every_thread_finds_its_write_published() {
     const THREADS: u64 = SLOTS + 20;
     const WRITES: u64 = if cfg!(miri) { 2 } else { 200 };
     let (snapshots, insertions) = insertions();
-    let commit = Mutex::new(0);
+    let commit = Mutex::new((0, TurnNumbers::default()));
     thread::scope(|threads| {
         for _ in 0..THREADS {
             threads.spawn(|| {
                 for _ in 0..WRITES {
                     let (last, turn) = {
-                        let mut last = commit.lock();
+                        let (last, numbers) = &mut *commit.lock();
                         *last += 1;
-                        (*last, insertions.begin(Some(*last)))
+                        (*last, insertions.begin(numbers, Some(*last)))
                     };
                     let turn = turn.done();
                     insertions.wait_for(turn).unwrap();
