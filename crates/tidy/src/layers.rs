@@ -10,6 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["iter", "compaction"],
     &["db"],
     &["salvage", "doctor", "ttl"],
+    &["front"],
 ];
 
 /// The rooms within `db` from the bottom up. `DbInner` is the engine, put together of the parts

@@ -63,6 +63,8 @@ use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::Mutex;
 use crate::memtable::ArenaPool;
 
+pub(crate) use opening::open::existing_families;
+
 pub use async_read::AsyncIter;
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
 pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};

@@ -88,6 +88,47 @@ pub struct WriteOptions {
     pub rate_limiter_priority: Option<IoPriority>,
 }
 
+impl WriteOptions {
+    /// As by default.
+    pub const fn new() -> Self {
+        Self {
+            sync: false,
+            disable_wal: false,
+            no_slowdown: false,
+            low_pri: false,
+            ignore_missing_column_families: false,
+            rate_limiter_priority: None,
+        }
+    }
+
+    /// Returns only when the write survives a power loss.
+    ///
+    /// ```
+    /// use flagstone::WriteOptions;
+    ///
+    /// const SYNCED: WriteOptions = WriteOptions::synced();
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = flagstone::Db::open(directory.path())?;
+    /// db.put_with("balance", "100", &SYNCED)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn synced() -> Self {
+        Self { sync: true, ..Self::new() }
+    }
+
+    /// Skips the WAL: the write is lost if the process dies before the next flush.
+    pub const fn unlogged() -> Self {
+        Self { disable_wal: true, ..Self::new() }
+    }
+
+    /// Fails with `Incomplete` instead of waiting when writes are delayed or stopped.
+    pub const fn without_waiting() -> Self {
+        Self { no_slowdown: true, ..Self::new() }
+    }
+}
+
 /// How a flush flushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushOptions {

@@ -159,7 +159,7 @@ fn check_families(
 }
 
 /// The families of an existing database; none if there is no database.
-fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
+pub(crate) fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
     match manifest::list_column_families(env, path) {
         Ok(listings) => Ok(listings.into_iter().map(|listing| listing.name).collect()),
         Err(error) if error.is_not_found() && !exists(env, &file_name::current(path))? => {

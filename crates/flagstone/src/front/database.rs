@@ -1,0 +1,242 @@
+//! The database as a whole.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::Path;
+
+use crate::base::{Error, Result};
+use crate::batch::WriteBatch;
+use crate::db;
+use crate::env::Env;
+use crate::front::builder::Builder;
+use crate::front::family::Family;
+use crate::front::snapshot::Snapshot;
+use crate::options::{self, ColumnFamilyOptions, Options, WriteOptions};
+
+/// An open database.
+///
+/// It dereferences to [`Family`] `default`: `db.get(key)` reads from there. Other column families
+/// are handles of their own ([`Db::column_family`]).
+///
+/// Cheap to clone, and usable from any thread. [`Db::close`] closes the database, or the end of the
+/// last clone of a `Db`, `Family` or `Snapshot`; values and iterators that are still alive then
+/// stay valid.
+///
+/// A write is in the write-ahead log when the call returns, so it survives the death of the
+/// process. It survives a loss of power if it was written with [`WriteOptions::synced`], or after a
+/// later [`Db::sync_wal`].
+///
+/// ```
+/// # fn main() -> flagstone::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("db");
+/// let db = flagstone::Db::open(path)?;
+/// db.put("stone", "flag")?;
+/// assert_eq!(db.get("stone")?.expect("it was put"), "flag");
+/// db.close()?;
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "DB")]
+#[derive(Clone)]
+pub struct Db {
+    default: Family,
+}
+
+impl Db {
+    pub(super) fn of(engine: db::Db) -> Self {
+        let family = engine.default_column_family().clone();
+        Self { default: Family::of(engine, family) }
+    }
+
+    /// Opens the database in the directory `path` with all of its column families, and makes it if
+    /// there is none. [`Db::builder`] opens with options.
+    ///
+    /// # Errors
+    /// - `InvalidArgument`: a family was written with a comparator or merge operator of the
+    ///   application's own, which a builder takes.
+    /// - `Busy`: the database is open elsewhere, in this process or another.
+    /// - `Corruption`: its files contradict each other. `IoError`.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::builder(path).open()
+    }
+
+    /// Says how to open the database in the directory `path`.
+    pub fn builder(path: impl AsRef<Path>) -> Builder {
+        Builder::new(path.as_ref())
+    }
+
+    /// Opens the database in the directory `path` with the options that it was last open with, of
+    /// Flagstone or RocksDB, as its newest OPTIONS file tells them.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; `InvalidArgument` if there is no database, or no OPTIONS file.
+    #[doc(alias = "LoadLatestOptions")]
+    pub fn open_with_stored_options(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let Some(stored) = options::load_latest(&Env::os(), path)? else {
+            let message = "there is no OPTIONS file, which a database writes when it is opened";
+            return Err(Error::invalid_argument(message).at(path));
+        };
+        let families: Vec<_> =
+            stored.families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+        db::Db::open_with_families(path, &stored.options, &families).map(Self::of)
+    }
+
+    /// The names of the column families of the database in the directory `path`, in the order of
+    /// their creation. The database need not be open, and may be.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no database; `Corruption`, `IoError`.
+    #[doc(alias = "list_cf")]
+    pub fn list_column_families(path: impl AsRef<Path>) -> Result<Vec<String>> {
+        db::Db::list_column_families(path, &Options::default())
+    }
+
+    /// The column family of that name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    #[doc(alias = "cf_handle")]
+    pub fn column_family(&self, name: &str) -> Result<Family> {
+        let family = self.engine().column_family(name).ok_or_else(|| {
+            Error::not_found(format!("there is no column family '{name}'")).at(self.path())
+        })?;
+        Ok(Family::of(self.engine().clone(), family))
+    }
+
+    /// All column families, in the order of their creation.
+    pub fn column_families(&self) -> Vec<Family> {
+        let families = self.engine().column_families();
+        families.into_iter().map(|family| Family::of(self.engine().clone(), family)).collect()
+    }
+
+    /// Makes a column family, with default options as changed by `with`. Durable when the call
+    /// returns.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the name is empty or taken, or an option is out of range; `IoError`.
+    #[doc(alias = "create_cf")]
+    pub fn create_column_family(
+        &self,
+        name: &str,
+        with: impl FnOnce(&mut ColumnFamilyOptions),
+    ) -> Result<Family> {
+        let mut options = ColumnFamilyOptions::default();
+        with(&mut options);
+        let family = self.engine().create_column_family(name, &options)?;
+        Ok(Family::of(self.engine().clone(), family))
+    }
+
+    /// Drops a column family with all that it holds. Durable when the call returns. Reads through
+    /// handles and iterators that exist go on; its files are removed when the last of them is gone.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for `default`, or a family of another database; `ColumnFamilyDropped`;
+    /// `IoError`.
+    #[doc(alias = "drop_cf")]
+    pub fn drop_column_family(&self, family: &Family) -> Result<()> {
+        self.engine().drop_column_family(family.engine_family())
+    }
+
+    /// Writes a batch: all of it, or nothing, whatever families it names.
+    ///
+    /// # Errors
+    /// As [`Family::put`].
+    ///
+    /// ```
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = flagstone::Db::open(directory.path())?;
+    /// let users = db.create_column_family("users", |_| {})?;
+    /// let mut batch = flagstone::WriteBatch::new();
+    /// batch.put("last user", "7")?;
+    /// batch.put_cf(&users, "7", "Ada")?;
+    /// db.write(batch)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn write(&self, batch: WriteBatch) -> Result<()> {
+        self.engine().write(batch)
+    }
+
+    /// The same, as `options` say.
+    ///
+    /// # Errors
+    /// As [`Family::put`].
+    #[doc(alias = "write_opt")]
+    pub fn write_with(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.engine().write_with(options, batch)
+    }
+
+    /// All families as they are now. What it sees stays on the disk until its last clone is
+    /// dropped.
+    #[doc(alias = "GetSnapshot")]
+    #[track_caller]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(self.engine(), self.engine().snapshot())
+    }
+
+    /// Makes all writes so far survive a loss of power.
+    ///
+    /// # Errors
+    /// `IoError`; then writes are refused until [`db::Db::resume`].
+    #[doc(alias = "SyncWAL")]
+    pub fn sync_wal(&self) -> Result<()> {
+        self.engine().sync_wal()
+    }
+
+    /// Writes the memtables of all families to tables, and waits for that.
+    ///
+    /// # Errors
+    /// `IoError`.
+    #[doc(alias = "Flush")]
+    pub fn flush(&self) -> Result<()> {
+        self.engine().flush_all()
+    }
+
+    /// Makes a copy of the database as it is now in the directory `target`, which must not exist.
+    /// Files are linked where they can be, so it takes little time and space.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `target` exists; `IoError`.
+    #[doc(alias = "CreateCheckpoint")]
+    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+        self.engine().checkpoint(target)
+    }
+
+    /// Where the database is.
+    pub fn path(&self) -> &Path {
+        self.engine().path()
+    }
+
+    /// Closes the database, so that it can be opened elsewhere. Writes through any handle fail
+    /// afterwards (`ShutdownInProgress`); reads still find what it held, until a file that they
+    /// need is gone. The same happens when the last handle is dropped, but there nobody
+    /// hears of errors.
+    ///
+    /// # Errors
+    /// `IoError` if the write-ahead log cannot be brought to an end.
+    pub fn close(&self) -> Result<()> {
+        self.engine().close()
+    }
+
+    /// The engine's own handle, for what the front door does not offer.
+    pub fn engine(&self) -> &db::Db {
+        self.default.engine()
+    }
+}
+
+impl Deref for Db {
+    type Target = Family;
+
+    fn deref(&self) -> &Family {
+        &self.default
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Db").field(&self.path()).finish()
+    }
+}

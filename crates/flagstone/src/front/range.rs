@@ -1,0 +1,269 @@
+//! Keys in order, as an iterator from both ends.
+//!
+//! **Invariants**
+//! 1. Both cursors see the database at one moment, that at which the range was made.
+//! 2. A cursor stands on the entry that it returned last. The ends meet where one would return what
+//!    lies at or beyond the other's.
+//! 3. The second cursor is opened when the range is first read from its end.
+//! 4. An error is returned once; then, as behind the last entry, nothing is.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::Bound;
+
+use crate::base::{Error, Result};
+use crate::db::Iter;
+use crate::front::view::View;
+use crate::options::ReadOptions;
+
+/// A key and its value.
+pub type Entry = (Vec<u8>, Vec<u8>);
+
+/// The entries of a range of keys, in order, as of the moment at which it was made.
+///
+/// Each item is a key and its value, both copied, or the error that ends the iteration.
+/// [`Iterator::rev`] goes back from the end; both ends may be used by turns and stop where they
+/// meet. The range keeps the files that it may read until it is dropped.
+///
+/// ```
+/// # fn main() -> flagstone::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let db = flagstone::Db::open(directory.path())?;
+/// for key in ["cats/kit", "cats/tom", "dogs/rex"] {
+///     db.put(key, "")?;
+/// }
+/// for entry in db.range("cats/".."cats/z").rev() {
+///     let (key, _) = entry?;
+///     println!("{}", key.escape_ascii());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a range reads nothing until it is iterated over"]
+pub struct Range {
+    view: View,
+    start: Bound<Vec<u8>>,
+    end: Bound<Vec<u8>>,
+    /// Why there can be no entries.
+    refusal: Option<Error>,
+    front: Option<Iter>,
+    back: Option<Iter>,
+    has_ended: bool,
+}
+
+/// The keys of a [`Range`]. No value is read.
+#[must_use = "a range reads nothing until it is iterated over"]
+#[derive(Debug)]
+pub struct Keys(Range);
+
+/// The first key behind all that begin with `prefix`, in the order of bytes; `None` if there is
+/// none.
+fn behind(prefix: &[u8]) -> Bound<Vec<u8>> {
+    match prefix.iter().rposition(|byte| *byte < 0xff) {
+        Some(at) => {
+            let mut end = prefix[..=at].to_vec();
+            end[at] += 1;
+            Bound::Excluded(end)
+        }
+        None => Bound::Unbounded,
+    }
+}
+
+impl Range {
+    pub(super) fn new(mut view: View, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Self {
+        view.moment = Some(view.moment.take().unwrap_or_else(|| view.db.snapshot()));
+        let order = view.family.comparator();
+        let refusal = match (&start, &end) {
+            (
+                Bound::Included(first) | Bound::Excluded(first),
+                Bound::Included(last) | Bound::Excluded(last),
+            ) if order.compare(first, last).is_gt() => {
+                Some(Error::invalid_argument("the start of the range is after its end"))
+            }
+            _ => None,
+        };
+        Self { view, start, end, refusal, front: None, back: None, has_ended: false }
+    }
+
+    pub(super) fn of_prefix(view: View, prefix: &[u8]) -> Self {
+        let is_bytewise = view.family.comparator().is_bytewise();
+        let mut range = Self::new(view, Bound::Included(prefix.to_vec()), behind(prefix));
+        if !is_bytewise {
+            let name = range.view.family.comparator().name().to_string();
+            range.refusal = Some(Error::not_supported(format!(
+                "in the order '{name}' keys with one prefix may lie apart; use a range"
+            )));
+        }
+        range
+    }
+
+    /// The keys alone. No value is read.
+    pub fn keys(self) -> Keys {
+        Keys(self)
+    }
+
+    fn cursor(&self) -> Result<Iter> {
+        let bound = |bound: &Bound<Vec<u8>>| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key.clone()),
+            Bound::Unbounded => None,
+        };
+        let options = ReadOptions {
+            iterate_lower_bound: bound(&self.start),
+            iterate_upper_bound: bound(&self.end)
+                .filter(|_| matches!(self.end, Bound::Excluded(_))),
+            total_order_seek: true,
+            ..ReadOptions::default()
+        };
+        self.view.cursor(&options)
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.view.family.comparator().compare(a, b)
+    }
+
+    /// Moves the front cursor on to the next entry; whether there is one.
+    fn advance(&mut self) -> Result<bool> {
+        let cursor = match self.front.take() {
+            Some(mut cursor) => {
+                cursor.next();
+                cursor
+            }
+            None => {
+                let mut cursor = self.cursor()?;
+                cursor.seek_to_first();
+                if let Bound::Excluded(start) = &self.start
+                    && cursor.valid()
+                    && self.compare(cursor.key(), start).is_eq()
+                {
+                    cursor.next();
+                }
+                cursor
+            }
+        };
+        if !cursor.valid() {
+            return cursor.status().map(|()| false);
+        }
+        let is_within = match &self.end {
+            Bound::Included(end) => self.compare(cursor.key(), end).is_le(),
+            _ => true,
+        };
+        let met =
+            self.back.as_ref().is_some_and(|back| self.compare(cursor.key(), back.key()).is_ge());
+        self.front = Some(cursor);
+        Ok(is_within && !met)
+    }
+
+    /// Moves the back cursor on to the next entry, towards the start; whether there is one.
+    fn advance_back(&mut self) -> Result<bool> {
+        let cursor = match self.back.take() {
+            Some(mut cursor) => {
+                cursor.prev();
+                cursor
+            }
+            None => {
+                let mut cursor = self.cursor()?;
+                match &self.end {
+                    Bound::Included(end) => cursor.seek_for_prev(end),
+                    _ => cursor.seek_to_last(),
+                }
+                cursor
+            }
+        };
+        if !cursor.valid() {
+            return cursor.status().map(|()| false);
+        }
+        let is_within = match &self.start {
+            Bound::Excluded(start) => self.compare(cursor.key(), start).is_gt(),
+            _ => true,
+        };
+        let met = self
+            .front
+            .as_ref()
+            .is_some_and(|front| self.compare(cursor.key(), front.key()).is_le());
+        self.back = Some(cursor);
+        Ok(is_within && !met)
+    }
+
+    /// The next item: takes a step, and reads from the cursor that took it.
+    fn item<T>(
+        &mut self,
+        step: impl FnOnce(&mut Self) -> Result<bool>,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Option<Result<T>> {
+        if self.has_ended {
+            return None;
+        }
+        let taken = match self.refusal.take() {
+            Some(refusal) => Err(refusal),
+            None => step(self),
+        };
+        let item = match taken {
+            Ok(true) => Some(read(self)),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        };
+        if !matches!(item, Some(Ok(_))) {
+            self.has_ended = true;
+            (self.front, self.back) = (None, None);
+        }
+        item
+    }
+}
+
+fn entry(cursor: Option<&mut Iter>) -> Result<Entry> {
+    let cursor = cursor.expect("a step was taken");
+    let value = cursor.value()?.to_vec();
+    Ok((cursor.key().to_vec(), value))
+}
+
+fn key(cursor: Option<&Iter>) -> Vec<u8> {
+    cursor.expect("a step was taken").key().to_vec()
+}
+
+impl Iterator for Range {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.item(Self::advance, |range| entry(range.front.as_mut()))
+    }
+}
+
+impl DoubleEndedIterator for Range {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.item(Self::advance_back, |range| entry(range.back.as_mut()))
+    }
+}
+
+impl FusedIterator for Range {}
+
+impl Iterator for Keys {
+    type Item = Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.item(Range::advance, |range| Ok(key(range.front.as_ref())))
+    }
+}
+
+impl DoubleEndedIterator for Keys {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.item(Range::advance_back, |range| Ok(key(range.back.as_ref())))
+    }
+}
+
+impl FusedIterator for Keys {}
+
+impl fmt::Debug for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = |bound: &Bound<Vec<u8>>| match bound {
+            Bound::Included(key) => format!("'{}'", key.escape_ascii()),
+            Bound::Excluded(key) => format!("'{}' (excluded)", key.escape_ascii()),
+            Bound::Unbounded => "any".to_string(),
+        };
+        f.debug_struct("Range")
+            .field("family", &self.view.family.name())
+            .field("start", &words(&self.start))
+            .field("end", &words(&self.end))
+            .finish_non_exhaustive()
+    }
+}

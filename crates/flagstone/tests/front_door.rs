@@ -1,0 +1,295 @@
+//! The names at the root, as a program uses them.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+
+use flagstone::{
+    Code, Comparator, Cursor, Db, FilterDecision, ReadOptions, Result, WriteBatch, WriteOptions,
+};
+
+fn temporary() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn code<T: std::fmt::Debug>(outcome: Result<T>) -> Code {
+    outcome.expect_err("a refusal").code()
+}
+
+/// The entries that an iteration returns until it ends, each as text.
+fn texts(entries: impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>>) -> Vec<String> {
+    entries
+        .map(|entry| {
+            let (key, value) = entry.expect("an entry");
+            format!("{}={}", key.escape_ascii(), value.escape_ascii())
+        })
+        .collect()
+}
+
+#[test]
+fn a_first_program() {
+    let directory = temporary();
+    let db = Db::open(directory.path().join("new")).unwrap();
+    let users =
+        db.create_column_family("users", |family| family.write_buffer_size = 1 << 20).unwrap();
+    users.put("ada", "1815").unwrap();
+    users.put_with("alan", "1912", &WriteOptions::synced()).unwrap();
+    db.put("last", "alan").unwrap();
+    assert_eq!(users.get("ada").unwrap().unwrap(), "1815");
+    assert!(db.get("ada").unwrap().is_none(), "that is another family");
+    let many = users.get_many(&["alan", "none", "ada"]).unwrap();
+    assert_eq!(many[0].as_deref(), Some(&b"1912"[..]));
+    assert!(many[1].is_none());
+    assert_eq!(&*users.get_part("alan", 1..3).unwrap().unwrap().bytes, b"91");
+
+    let before = db.snapshot();
+    let mut batch = WriteBatch::new();
+    batch.put("last", "grace").unwrap();
+    batch.put_cf(&users, "grace", "1906").unwrap();
+    batch.delete_cf(&users, "ada").unwrap();
+    db.write(batch).unwrap();
+    assert_eq!(texts(users.iter()), ["alan=1912", "grace=1906"]);
+    assert_eq!(before.get("last").unwrap().unwrap(), "alan");
+    let users_before = before.family(&users).unwrap();
+    assert_eq!(texts(users_before.iter().rev()), ["alan=1912", "ada=1815"]);
+    assert_eq!(texts(users_before.range("ada"..="ada")), ["ada=1815"]);
+
+    db.close().unwrap();
+    let db = Db::open(directory.path().join("new")).unwrap();
+    assert_eq!(texts(db.column_family("users").unwrap().prefix("g")), ["grace=1906"]);
+    assert_eq!(code(db.column_family("none")), Code::NotFound);
+}
+
+/// Ends of ranges, from both sides by turns, against an ordered map.
+#[test]
+fn a_range_is_what_an_ordered_map_has_there() {
+    for comparator in [Comparator::Bytewise, Comparator::ReverseBytewise] {
+        let directory = temporary();
+        let db = Db::builder(directory.path())
+            .options(|options| options.cf.comparator = comparator.clone())
+            .open()
+            .unwrap();
+        let mut random = fastrand::Rng::with_seed(7);
+        let place = |key: u8| if comparator.is_bytewise() { key } else { 255 - key };
+        let mut map = BTreeMap::new();
+        for _ in 0..300 {
+            let (key, value) = (random.u8(..60), random.u8(..));
+            if random.u8(0..4) == 0 {
+                map.remove(&place(key));
+                db.delete([key]).unwrap();
+            } else {
+                map.insert(place(key), (vec![key], vec![value]));
+                db.put([key], [value]).unwrap();
+            }
+            if random.u8(0..40) == 0 {
+                db.flush().unwrap();
+            }
+            let bound = |key: u8, kind: u8| match kind {
+                0 => Bound::Included(key),
+                1 => Bound::Excluded(key),
+                _ => Bound::Unbounded,
+            };
+            let [mut start, mut end] = [random.u8(..62), random.u8(..62)];
+            if place(start) > place(end) {
+                (start, end) = (end, start);
+            }
+            let kinds = [random.u8(..3), random.u8(..3)];
+            if start == end && kinds == [1, 1] {
+                // A map panics here.
+                continue;
+            }
+            let expected = map.range((bound(place(start), kinds[0]), bound(place(end), kinds[1])));
+            let mut expected: std::collections::VecDeque<_> =
+                expected.map(|(_, entry)| entry.clone()).collect();
+            let bounds =
+                (bound(start, kinds[0]).map(|key| [key]), bound(end, kinds[1]).map(|key| [key]));
+            let mut range = db.range(bounds);
+            loop {
+                let (found, wanted) = if random.bool() {
+                    (range.next(), expected.pop_front())
+                } else {
+                    (range.next_back(), expected.pop_back())
+                };
+                assert_eq!(found.transpose().unwrap(), wanted, "{bounds:?}");
+                if wanted.is_none() {
+                    break;
+                }
+            }
+            assert!(range.next().is_none() && range.next_back().is_none(), "it has ended");
+        }
+        let keys: Vec<_> = db.iter().keys().map(Result::unwrap).collect();
+        assert!(keys.iter().eq(map.values().map(|(key, _)| key)));
+        let keys: Vec<_> = db.iter().keys().rev().map(Result::unwrap).collect();
+        assert!(keys.iter().eq(map.values().rev().map(|(key, _)| key)));
+    }
+}
+
+/// Both ends of a range see one moment, though the second is opened later.
+#[test]
+fn what_is_written_meanwhile_is_not_in_a_range() {
+    let directory = temporary();
+    let db = Db::open(directory.path()).unwrap();
+    (0..10u8).for_each(|key| db.put([key], [key]).unwrap());
+    let mut range = db.range::<[u8; 1]>(..);
+    db.put([20], [20]).unwrap();
+    assert_eq!(range.next().unwrap().unwrap(), (vec![0], vec![0]));
+    db.delete([9]).unwrap();
+    db.flush().unwrap();
+    assert_eq!(range.next_back().unwrap().unwrap(), (vec![9], vec![9]));
+    assert_eq!(range.count(), 8);
+}
+
+#[test]
+fn prefixes_end_where_others_begin() {
+    let directory = temporary();
+    let db = Db::open(directory.path()).unwrap();
+    for key in [&b"a"[..], b"a\xff", b"a\xff\xff", b"b", b"\xff", b"\xff\xff", b"\xff\xff\x01"] {
+        db.put(key, "").unwrap();
+    }
+    let count = |prefix: &[u8]| db.prefix(prefix).keys().map(Result::unwrap).count();
+    assert_eq!(count(b"a"), 3);
+    assert_eq!(count(b"a\xff"), 2);
+    assert_eq!(count(b"\xff"), 3);
+    assert_eq!(count(b"\xff\xff"), 2);
+    assert_eq!(count(b""), 7);
+    assert_eq!(count(b"c"), 0);
+    let last = db.prefix(b"\xff").keys().next_back().unwrap().unwrap();
+    assert_eq!(last, b"\xff\xff\x01");
+}
+
+/// A documented loop over an iterator never ended behind an error.
+#[test]
+fn an_error_is_returned_once() {
+    let directory = temporary();
+    let db = Db::builder(directory.path())
+        .options(|options| {
+            options.cf.merge_with("never", |_, _, _| None);
+        })
+        .open()
+        .unwrap();
+    db.put("key", "value").unwrap();
+    db.merge("like", "no").unwrap();
+    db.put("more", "value").unwrap();
+    let mut backwards = db.range("m".."a");
+    assert_eq!(code(backwards.next().unwrap()), Code::InvalidArgument);
+    assert!(backwards.next().is_none() && backwards.next_back().is_none());
+    let mut all = db.iter();
+    assert_eq!(all.next().unwrap().unwrap().0, b"key");
+    assert_eq!(code(all.next().unwrap()), Code::Corruption);
+    assert!(all.next().is_none() && all.next_back().is_none());
+    assert_eq!(db.iter().filter(Result::is_err).count(), 1);
+}
+
+#[test]
+fn a_closed_database_takes_no_writes() {
+    let directory = temporary();
+    let db = Db::open(directory.path()).unwrap();
+    db.put("key", "value").unwrap();
+    db.close().unwrap();
+    assert_eq!(code(db.put("key", "other")), Code::ShutdownInProgress);
+    assert_eq!(db.get("key").unwrap().unwrap(), "value", "that is still in memory");
+    db.close().unwrap();
+    let again = Db::open(directory.path()).unwrap();
+    assert_eq!(texts(again.iter()), ["key=value"]);
+}
+
+#[test]
+fn what_has_no_order_of_bytes_has_no_prefixes() {
+    let directory = temporary();
+    let db = Db::builder(directory.path())
+        .options(|options| options.cf.comparator = Comparator::ReverseBytewise)
+        .open()
+        .unwrap();
+    db.put("key", "value").unwrap();
+    let mut prefix = db.prefix("k");
+    assert_eq!(code(prefix.next().unwrap()), Code::NotSupported);
+    assert!(prefix.next().is_none());
+}
+
+#[test]
+fn a_builder_opens_what_is_there_and_makes_what_is_named() {
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let refused = Db::builder(&path).options(|options| options.create_if_missing = false).open();
+    assert_eq!(code(refused), Code::InvalidArgument);
+    assert!(!path.exists(), "nothing was made");
+    let twice = Db::builder(&path).column_family("a", |_| {}).column_family("a", |_| {}).open();
+    assert!(twice.unwrap_err().message().contains("'a' is named twice"));
+
+    let db = Db::builder(&path).column_family("a", |_| {}).open().unwrap();
+    db.column_family("a").unwrap().put("key", "value").unwrap();
+    db.close().unwrap();
+    let db = Db::builder(&path)
+        .column_family("b", |family| {
+            family.filter_with("no cats", |key, _value| {
+                if key.starts_with(b"cat") { FilterDecision::Remove } else { FilterDecision::Keep }
+            });
+        })
+        .open()
+        .unwrap();
+    let names: Vec<_> =
+        db.column_families().iter().map(|family| family.name().to_string()).collect();
+    assert_eq!(names, ["default", "a", "b"]);
+    assert_eq!(Db::list_column_families(&path).unwrap(), names);
+    let b = db.column_family("b").unwrap();
+    b.put("cat", "tom").unwrap();
+    b.put("dog", "rex").unwrap();
+    b.compact().unwrap();
+    assert_eq!(texts(b.iter()), ["dog=rex"]);
+    db.close().unwrap();
+
+    let exists = Db::builder(&path).options(|options| options.error_if_exists = true).open();
+    assert_eq!(code(exists), Code::InvalidArgument);
+    let unmade = Db::builder(&path)
+        .options(|options| options.create_if_missing = false)
+        .column_family("c", |_| {})
+        .open();
+    assert_eq!(code(unmade), Code::InvalidArgument);
+    let reads = Db::builder(&path).open_read_only().unwrap();
+    assert_eq!(reads.column_family("a").unwrap().get("key").unwrap().unwrap(), "value");
+    assert!(reads.put("key", "value").is_err());
+}
+
+#[test]
+fn a_database_is_opened_with_the_options_that_it_had() {
+    let directory = temporary();
+    let none = Db::open_with_stored_options(Path::new("/nowhere/at/all"));
+    assert!(none.is_err());
+    let db = Db::builder(directory.path())
+        .options(|options| options.cf.set("merge_operator", "uint64add").unwrap())
+        .column_family("small", |family| family.write_buffer_size = 123 << 10)
+        .open()
+        .unwrap();
+    db.merge("visits", 1u64.to_le_bytes()).unwrap();
+    db.close().unwrap();
+    let db = Db::open_with_stored_options(directory.path()).unwrap();
+    db.merge("visits", 1u64.to_le_bytes()).unwrap();
+    assert_eq!(db.get("visits").unwrap().unwrap(), &2u64.to_le_bytes()[..]);
+    assert_eq!(db.column_family("small").unwrap().options().write_buffer_size, 123 << 10);
+}
+
+#[test]
+fn handles_of_another_database_are_refused() {
+    let (first, second) = (temporary(), temporary());
+    let [first, second] = [&first, &second].map(|directory| Db::open(directory.path()).unwrap());
+    let family = second.create_column_family("family", |_| {}).unwrap();
+    assert_eq!(code(first.snapshot().family(&family)), Code::InvalidArgument);
+    assert_eq!(code(first.drop_column_family(&family)), Code::InvalidArgument);
+    let options = ReadOptions {
+        snapshot: second.snapshot().engine_snapshot().cloned(),
+        ..ReadOptions::default()
+    };
+    assert_eq!(code(first.get_with("key", &options)), Code::InvalidArgument);
+    assert_eq!(code(first.snapshot().cursor(&options)), Code::InvalidArgument);
+}
+
+#[test]
+fn a_cursor_lends_out_what_it_stands_on() {
+    let directory = temporary();
+    let db = Db::open(directory.path()).unwrap();
+    ["cats/kit", "cats/tom", "dogs/rex"].iter().for_each(|key| db.put(key, "x").unwrap());
+    let mut cursor: Cursor = db.cursor(&ReadOptions::default()).unwrap();
+    cursor.seek("cats/l");
+    assert_eq!(cursor.key(), b"cats/tom");
+    assert_eq!(cursor.value().unwrap(), b"x");
+}
