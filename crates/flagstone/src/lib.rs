@@ -1,7 +1,10 @@
 //! Flagstone: a storage engine for fast storage, an LSM tree with large values kept apart in blob
-//! files.
+//! files. It reads and writes RocksDB's own files.
 //!
-//! It reads and writes RocksDB's own files.
+//! Begin at [`Db`]. Ten tasks:
+//!
+//! **Store and read.** [`Db::open`] makes the database if there is none. A key and a value are
+//! bytes.
 //!
 //! ```
 //! # fn main() -> flagstone::Result<()> {
@@ -10,33 +13,161 @@
 //! let db = flagstone::Db::open(path)?;
 //! db.put("stone", "flag")?;
 //! assert_eq!(db.get("stone")?.expect("it was put"), "flag");
-//! for entry in db.range("a".."z") {
-//!     let (key, value) = entry?;
-//!     println!("{} = {}", key.escape_ascii(), value.escape_ascii());
-//! }
+//! db.delete("stone")?;
+//! assert!(db.get("stone")?.is_none());
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Begin at [`Db`]. The names at the root are the front door; the modules below are the engine
-//! behind it, which the command line and the test kit use, too. They may change between versions.
+//! **Survive a loss of power.** Any write survives the death of the process. One with
+//! [`WriteOptions::synced`], and all before it, survive a loss of power.
 //!
-//! The map of the house (dependencies point downwards only):
+//! ```
+//! # use flagstone::{Db, WriteOptions};
+//! # fn main() -> flagstone::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let db = Db::open(directory.path())?;
+//! db.put_with("balance", "100", &WriteOptions::synced())?;
+//! # Ok(())
+//! # }
+//! ```
 //!
-//! - [`base`]: keys, comparators, encodings, checksums, compression, errors, file names
-//! - [`mod@env`]: file system, clock, randomness, threads, as traits; the operating system's
-//!   underneath
-//! - [`batch`]: what one write is made of; [`cache`]: blocks and blobs kept in memory; [`expiry`]:
-//!   values with a time to live
-//! - [`wal`], [`memtable`], [`sst`], [`blob`]: one kind of file or structure each
-//! - [`options`]: every setting once; [`manifest`]: which files make up the database
-//! - [`iter`], [`compaction`]: merging what the structures hold, and rewriting it
-//! - [`db`]: the engine's own handles; `front`: the names at the root
-//! - over the engine, as its users: [`doctor`], what is wrong in words; [`salvage`], a database
-//!   from what is left of one; [`ttl`], a handle whose values expire
+//! **Keep several kinds of data.** A [`Family`] has keys and options of its own.
 //!
-//! Who knows RocksDB finds in docs/rocksdb-differences.md which call of it is which one here, and
-//! what there is not.
+//! ```
+//! # use flagstone::Db;
+//! # fn main() -> flagstone::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path();
+//! let db = Db::builder(path)
+//!     .column_family("users", |family| family.write_buffer_size = 8 << 20)
+//!     .column_family("photos", |_| {})
+//!     .open()?;
+//! let users = db.column_family("users")?;
+//! users.put("ada", "1815")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Change several keys at once.** A [`WriteBatch`] takes place as a whole or not at all, in
+//! however many families.
+//!
+//! ```
+//! # use flagstone::{Db, WriteBatch};
+//! # fn main() -> flagstone::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let db = Db::builder(directory.path()).column_family("users", |_| {}).open()?;
+//! # let users = db.column_family("users")?;
+//! let mut batch = WriteBatch::new();
+//! batch.put("newest", "alan")?;
+//! batch.put_cf(&users, "alan", "1912")?;
+//! batch.delete_cf(&users, "ada")?;
+//! db.write(batch)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Go through keys in order.** A [`Range`] is an iterator from both ends.
+//!
+//! ```
+//! # use flagstone::Db;
+//! # fn main() -> flagstone::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let db = Db::open(directory.path())?;
+//! for day in ["2026-01-30", "2026-02-01", "2026-02-28"] {
+//!     db.put(day, "")?;
+//! }
+//! for entry in db.range("2026-02".."2026-03") {
+//!     let (day, _) = entry?;
+//!     println!("{}", day.escape_ascii());
+//! }
+//! let last = db.prefix("2026-").keys().next_back().transpose()?;
+//! assert_eq!(last.as_deref(), Some(&b"2026-02-28"[..]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Read as of one moment.** A [`Snapshot`] goes on seeing what it saw.
+//!
+//! ```
+//! # use flagstone::Db;
+//! # fn main() -> flagstone::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let db = Db::open(directory.path())?;
+//! db.put("cat", "grey")?;
+//! let before = db.snapshot();
+//! db.put("cat", "white")?;
+//! assert_eq!(before.get("cat")?.unwrap(), "grey");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Count without reading.** A merge operator brings values and what is merged into them together
+//! later; [`ColumnFamilyOptions::merge_with`] takes a closure.
+//!
+//! ```
+//! # use flagstone::Db;
+//! # fn main() -> flagstone::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path();
+//! let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
+//! let db = Db::builder(path)
+//!     .column_family("visits", move |family| {
+//!         family.merge_with("sum", move |_page, before, added| {
+//!             let all = before.into_iter().chain(added.iter().copied());
+//!             let sum: u64 = all.map(number).sum::<Option<u64>>()?;
+//!             Some(sum.to_le_bytes().to_vec())
+//!         });
+//!     })
+//!     .open()?;
+//! let visits = db.column_family("visits")?;
+//! visits.merge("/", 1u64.to_le_bytes())?;
+//! visits.merge("/", 1u64.to_le_bytes())?;
+//! assert_eq!(visits.get("/")?.unwrap(), &2u64.to_le_bytes()[..]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Keep large values.** Those of 4 KiB and more go to blob files by default, so that compactions
+//! do not move them. A part of one is read by itself.
+//!
+//! ```
+//! # use flagstone::Db;
+//! # fn main() -> flagstone::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let db = Db::open(directory.path())?;
+//! db.put("film", vec![7; 1 << 20])?;
+//! let part = db.get_part("film", 1000..1100)?.expect("it was put");
+//! assert_eq!(part.bytes.len(), 100);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Read in an asynchronous task.** What is in memory is answered at once. A thread of the engine
+//! reads the rest, so that no task waits for a disk. Any executor will do.
+//!
+//! ```
+//! # async fn read(db: flagstone::Db) -> flagstone::Result<()> {
+//! let value = db.get_async("stone").await?;
+//! let values = db.get_many_async(&["stone", "cat"]).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Take over a database of RocksDB, and copy it.**
+//!
+//! ```no_run
+//! # use flagstone::Db;
+//! # fn main() -> flagstone::Result<()> {
+//! let db = Db::open_with_stored_options("/data/rocksdb")?;
+//! db.checkpoint("/data/copy")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Who knows RocksDB finds in docs/rocksdb-differences.md what there is not yet. The names at the
+//! root are for programs. The modules are the engine behind them, which the command line and the
+//! test kit use, too; they may change between versions. ARCHITECTURE.md has their map.
 
 pub mod base;
 pub mod batch;

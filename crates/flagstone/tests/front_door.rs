@@ -293,3 +293,24 @@ fn a_cursor_lends_out_what_it_stands_on() {
     assert_eq!(cursor.key(), b"cats/tom");
     assert_eq!(cursor.value().unwrap(), b"x");
 }
+
+#[test]
+fn tasks_read_without_waiting() {
+    let directory = temporary();
+    let db = Db::builder(directory.path())
+        .column_family("users", |_| {})
+        .options(|options| options.block_cache_size = Some(0))
+        .open()
+        .unwrap();
+    let users = db.column_family("users").unwrap();
+    users.put("ada", "1815").unwrap();
+    db.flush().unwrap();
+    users.put("alan", "1912").unwrap();
+    testkit::history::block_on(async {
+        assert_eq!(users.get_async("ada").await.unwrap().unwrap(), "1815");
+        let both = users.get_many_async(&["alan", "none", "ada"]).await.unwrap();
+        let found: Vec<_> = both.iter().map(|value| value.as_deref()).collect();
+        assert_eq!(found, [Some(&b"1912"[..]), None, Some(&b"1815"[..])]);
+        assert!(db.get_async("ada").await.unwrap().is_none());
+    });
+}

@@ -119,6 +119,29 @@ impl Family {
         Ok(self.get(key)?.is_some())
     }
 
+    /// [`Family::get`] for a task that must not wait for a disk. What is in memory is answered at
+    /// the first poll; a thread of the engine reads the rest.
+    ///
+    /// # Errors
+    /// As [`Family::get`]; `IoError` if the system has no thread left.
+    pub fn get_async<K: AsRef<[u8]>>(
+        &self,
+        key: K,
+    ) -> impl Future<Output = Result<Option<Value>>> + Send + use<K> {
+        self.view.get_async(key.as_ref())
+    }
+
+    /// [`Family::get_many`] for a task that must not wait for a disk.
+    ///
+    /// # Errors
+    /// As [`Family::get_async`].
+    pub fn get_many_async<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+    ) -> impl Future<Output = Result<Vec<Option<Value>>>> + Send + use<K> {
+        self.view.get_many_async(keys.iter().map(|key| key.as_ref().to_vec()).collect())
+    }
+
     /// The entries of a range of keys, in order, from either end, as of now.
     ///
     /// `"a".."m"`, `"a"..="m"` and `"a"..` are ranges; `family.range::<&[u8]>(..)` is all of them,

@@ -49,6 +49,21 @@ impl View {
         values.into_iter().collect()
     }
 
+    pub(super) fn get_async(
+        &self,
+        key: &[u8],
+    ) -> impl Future<Output = Result<Option<Value>>> + Send + use<> {
+        self.db.get_async(&self.defaults(), &self.family, key)
+    }
+
+    pub(super) fn get_many_async(
+        &self,
+        keys: Vec<Vec<u8>>,
+    ) -> impl Future<Output = Result<Vec<Option<Value>>>> + Send + use<> {
+        let values = self.db.multi_get_async(&self.defaults(), &self.family, keys);
+        async move { values.await.into_iter().collect() }
+    }
+
     pub(super) fn cursor(&self, options: &ReadOptions) -> Result<Iter> {
         self.db.iter_cf(&self.family, &self.settled(options))
     }

@@ -33,4 +33,4 @@ pub use experiment::{Campaign, experiment};
 pub use life::{Tally, live};
 pub use operation::{Durability, Move, Operation, Power};
 pub use shrink::shrink;
-pub(crate) use task::block_on;
+pub use task::block_on;

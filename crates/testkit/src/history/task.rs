@@ -108,7 +108,7 @@ impl Wake for Unpark {
 }
 
 /// The smallest executor: a task that is woken wakes its thread.
-pub(crate) fn block_on<T>(task: impl Future<Output = T>) -> T {
+pub fn block_on<T>(task: impl Future<Output = T>) -> T {
     let (mut task, waker) = (pin!(task), Arc::new(Unpark(thread::current())).into());
     loop {
         match task.as_mut().poll(&mut Context::from_waker(&waker)) {
