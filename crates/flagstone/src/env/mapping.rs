@@ -34,8 +34,8 @@ pub(super) fn map(
     }
     // SAFETY: only the bytes of a WAL or a blob file that its one writer has reserved are mapped,
     // behind what has been written; LOCK keeps other processes from the directory. Nothing reads
-    // through the mapping, and nothing else than its holder writes these bytes, so no reference
-    // sees them change.
+    // through the mapping, and the holders of mappings only copy bytes into them, of which each
+    // byte has one place, so no reference sees them change.
     #[expect(unsafe_code, reason = "the one place where files are mapped")]
     let bytes = unsafe { MmapOptions::new().offset(offset).len(length).map_mut(file) };
     let bytes = bytes.map_err(failed)?;

@@ -32,7 +32,13 @@ enum Stage {
 pub(super) struct Next {
     stage: Arc<Mutex<Stage>>,
     /// The part that was asked for.
-    asked: Option<Range<u64>>,
+    asked: Option<Asked>,
+}
+
+struct Asked {
+    part: Range<u64>,
+    /// Nothing is written to what lies before, though it is mapped.
+    writes_from: u64,
 }
 
 /// Makes the next part of a log, without the log.
@@ -53,19 +59,21 @@ impl Next {
         self.asked.is_none()
     }
 
-    /// Asks for a part of the file, with zeros in a range of it first. Nobody has been asked for
-    /// another. `left` is a part that nobody needs any more.
+    /// Asks for a part of the file, with zeros in a range of it first, which begins at
+    /// `writes_from` or behind it. Nobody has been asked for another. `left` is a part that nobody
+    /// needs any more.
     pub fn ask(
         &mut self,
         log: Arc<dyn LogFile>,
         part: Range<u64>,
+        writes_from: u64,
         zeros: Option<Range<u64>>,
         left: Option<Window>,
     ) -> FetchAhead {
         debug_assert!(self.is_wanted());
         // One of its own: who was asked earlier may still come.
         self.stage = Arc::new(Mutex::new(Stage::Asked));
-        self.asked = Some(part.clone());
+        self.asked = Some(Asked { part: part.clone(), writes_from });
         FetchAhead { stage: self.stage.clone(), log, part, zeros, left }
     }
 
@@ -76,7 +84,9 @@ impl Next {
     pub fn take(&mut self, wanted: &Range<u64>) -> Result<Option<Window>> {
         let Some(asked) = self.asked.take() else { return Ok(None) };
         match std::mem::take(&mut *self.stage.lock()) {
-            Stage::Ready(window) if asked.start <= wanted.start && wanted.end <= asked.end => {
+            Stage::Ready(window)
+                if asked.part.start <= wanted.start && wanted.end <= asked.part.end =>
+            {
                 Ok(Some(window))
             }
             Stage::Failed(error) => Err(error),
@@ -84,13 +94,13 @@ impl Next {
         }
     }
 
-    /// Lets go of the part if somebody writes up to `end`, into it.
+    /// Lets go of the part if somebody writes up to `end`, to where whoever makes it writes, too.
     ///
     /// # Errors
     /// As [`Self::take`].
     #[inline]
     pub fn dismiss_before(&mut self, end: u64) -> Result<()> {
-        let is_meant = self.asked.as_ref().is_some_and(|asked| end > asked.start);
+        let is_meant = self.asked.as_ref().is_some_and(|asked| end > asked.writes_from);
         if is_meant { self.dismiss() } else { Ok(()) }
     }
 

@@ -160,7 +160,7 @@ impl Space {
             return self.write_now(offset, record);
         }
         // Now, while a full disk refuses this record alone.
-        if !self.reserve_or_unmap(offset + record.len() as u64)? {
+        if !self.reserve_or_unmap(offset, offset + record.len() as u64)? {
             return self.write_now(offset, record);
         }
         self.take_in(offset, record);
@@ -276,7 +276,7 @@ impl Space {
             self.runs.note_zeros(zeros.end);
         }
         Sometimes::WalFetchedAhead.reached();
-        Some(self.next.ask(log.clone(), start..end, zeros, self.left.take()))
+        Some(self.next.ask(log.clone(), start..end, window.end, zeros, self.left.take()))
     }
 
     /// Up to where pages are fetched when the log goes on at `offset` with what ends at `end`.
@@ -306,7 +306,7 @@ impl Space {
             return Ok(());
         }
         self.window = None;
-        if !self.reserve_or_unmap(end)? {
+        if !self.reserve_or_unmap(offset, end)? {
             return Ok(());
         }
         let part = offset..self.fetched_upto(offset, end);
@@ -321,16 +321,18 @@ impl Space {
         Ok(())
     }
 
-    /// [`Space::reserve`]. Where there is no room for that, gives back what the attempt took and
-    /// goes on with system calls: a record needs less than a reserve. Whether space is reserved.
-    fn reserve_or_unmap(&mut self, end: u64) -> Result<bool> {
-        let reserved = self.reserved;
+    /// [`Space::reserve`] for a log that goes on at `offset`. Where there is no room for that, it
+    /// gives back what the attempt took and goes on with system calls: a record needs less than a
+    /// reserve. Whether space is reserved.
+    fn reserve_or_unmap(&mut self, offset: u64, end: u64) -> Result<bool> {
+        // A long record, which was written by a system call, may end beyond what was reserved.
+        let kept = self.reserved.max(offset);
         match self.reserve(end) {
             Err(error) if error.lacks_room() => {
                 Sometimes::WalReserveUsedUp.reached();
-                self.next.dismiss()?;
-                self.file.truncate(reserved)?;
-                self.unmap()?;
+                let dismissed = self.unmap();
+                self.file.truncate(kept)?;
+                dismissed?;
                 Ok(false)
             }
             outcome => outcome.map(|()| true),

@@ -163,8 +163,9 @@ impl Writer {
     /// `IoError`.
     pub fn cut(&mut self) -> Result<()> {
         self.space.write_gathered()?;
-        self.space.unmap()?;
-        self.space.file().truncate(self.offset)
+        let dismissed = self.space.unmap();
+        self.space.file().truncate(self.offset)?;
+        dismissed
     }
 
     /// The longest record that can be read again.

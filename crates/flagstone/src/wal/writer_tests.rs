@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::format::*;
 use super::test_support::*;
 use super::*;
-use crate::base::{FileNumber, Result};
+use crate::base::{Code, Error, FileNumber, Result, SubCode};
 use crate::env::os::OsFileSystem;
 use crate::env::{AnyFile, FileAround, FileSystem, Mapping, RangeSyncs};
 
@@ -239,6 +239,52 @@ fn mapped_records_are_in_the_file() {
         writer.add_record(b"later").unwrap();
         records.push(b"later".to_vec());
         assert_eq!(read_all(&contents_of(&**writer.file())), (records, Vec::new()));
+    }
+}
+
+/// Has room for what is written, and for one reserve.
+struct ShortFile {
+    inner: AnyFile,
+    reserves: AtomicUsize,
+}
+
+impl FileAround for ShortFile {
+    fn inner(&self) -> &AnyFile {
+        &self.inner
+    }
+
+    fn is_mappable(&self) -> bool {
+        true
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        if self.reserves.fetch_add(1, Ordering::Relaxed) > 0 {
+            let error = Error::new(Code::IoError, "no space left");
+            return Err(error.with_subcode(SubCode::NoSpace));
+        }
+        self.inner.allocate(length, keep_size)
+    }
+}
+
+/// What a reserve that failed had taken was given back with the end of a record that went beyond
+/// the reserve before.
+#[test]
+fn a_reserve_that_fails_takes_nothing_from_a_long_record() {
+    for gathers in [false, true] {
+        let file = ShortFile { inner: file_of(b"").into(), reserves: AtomicUsize::new(0) };
+        let mut writer = Writer::of_log(Arc::new(file), NUMBER, RECYCLABLE_FILE).unwrap();
+        writer.map(100_000).unwrap();
+        let records = [vec![1; 90_000], vec![2; 90_000], vec![3; 100]];
+        writer.add_record(&records[0]).unwrap();
+        writer.add_record(&records[1]).unwrap();
+        if gathers {
+            writer.gather_record(&records[2]).unwrap();
+            writer.write_gathered().unwrap();
+        } else {
+            writer.add_record(&records[2]).unwrap();
+        }
+        let (read, damage) = read_all(&contents_of(&**writer.file()));
+        assert!(read == records && damage.is_empty());
     }
 }
 

@@ -17,9 +17,9 @@ use super::scenarios::{SCENARIOS, Scenario};
 use crate::referee::Referee;
 use crate::steps;
 
-/// Lives a scenario, loses power at `count` of its moments, spread over the whole life, in one way
-/// each that tears the newest WAL at most, and compares what RocksDB finds in each family with what Flagstone finds there. Returns
-/// how many different databases that were.
+/// Lives a scenario and loses power at `count` of its moments, spread over the whole life, in one
+/// way each that tears the newest WAL at most. Compares what RocksDB finds in each family with what
+/// Flagstone finds there. Returns how many different databases that were.
 ///
 /// # Panics
 /// If they find something else, or only one of them finds a database.

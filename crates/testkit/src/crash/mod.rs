@@ -12,9 +12,9 @@
 //! - `followed`: what was handed out to who reads along
 //! - `promises`: what was acknowledged when, and what must hence be found; `examine`: opening a
 //!   directory and finding
-//! - `life`: a database that notes its own promises; `side_by_side`: by several threads, which `stage`
-//!   stops and lets go on; `scenarios`: such lives; `explore`: going
-//!   through the moments; `beside_rocksdb`: what RocksDB finds at some of them
+//! - `life`: a database that notes its own promises; `side_by_side`: by several threads, which
+//!   `stage` stops and lets go on; `scenarios`: such lives; `explore`: going through the moments;
+//!   `beside_rocksdb`: what RocksDB finds at some of them
 //!
 //! # The disk's promises
 //!

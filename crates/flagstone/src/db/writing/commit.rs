@@ -52,19 +52,23 @@ impl Destinations {
 pub(in crate::db::writing) struct ShownDestinations(ArcSwap<Destinations>);
 
 /// Where the writes to each family go, looked at without the commit lock. It keeps the memtables.
-pub(in crate::db::writing) struct Pins(Guard<Arc<Destinations>>);
+pub(in crate::db::writing) struct Pins {
+    now: Guard<Arc<Destinations>>,
+    /// Those of before a switch, to be let go of without the commit lock.
+    before: Option<Guard<Arc<Destinations>>>,
+}
 
 impl ShownDestinations {
     #[inline]
     pub(in crate::db::writing) fn pins(&self) -> Pins {
-        Pins(self.0.load())
+        Pins { now: self.0.load(), before: None }
     }
 }
 
 impl Pins {
     #[inline]
     pub(in crate::db::writing) fn get(&self, id: ColumnFamilyId) -> Option<&Destination> {
-        self.0.get(id)
+        self.now.get(id)
     }
 }
 
@@ -194,8 +198,9 @@ impl Commit {
     /// Has the pins be of this moment.
     #[inline]
     pub(in crate::db::writing) fn pin(&self, pins: &mut Pins) {
-        if !Arc::ptr_eq(&pins.0, &self.shown) {
-            pins.0 = Guard::from_inner(self.shown.clone());
+        if !Arc::ptr_eq(&pins.now, &self.shown) {
+            let now = Guard::from_inner(self.shown.clone());
+            pins.before = Some(std::mem::replace(&mut pins.now, now));
         }
     }
 

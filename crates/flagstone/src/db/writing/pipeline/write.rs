@@ -121,6 +121,8 @@ impl Pipeline {
         let Appended { first, committed, turn, ahead } = appended;
         self.insert(&pins, &families, batch, first, &turn)?;
         let turn = turn.done();
+        // A wait for a sync is not to keep memtables that a flush is done with.
+        drop(pins);
         // Nobody waits for it: this write is inserted.
         if let Some(ahead) = ahead {
             ahead.fetch();
