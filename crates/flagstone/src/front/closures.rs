@@ -87,7 +87,9 @@ impl ColumnFamilyOptions {
     }
 
     /// Has compactions ask a closure of each value that they rewrite whether it stays. It is given
-    /// key and value. Operands of merges are not shown to it.
+    /// key and value. Merge operands and wide-column entities are kept without asking it.
+    ///
+    /// `name` goes to the OPTIONS file.
     pub fn filter_with(
         &mut self,
         name: impl Into<String>,

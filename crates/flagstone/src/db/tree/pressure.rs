@@ -307,8 +307,8 @@ impl Tree {
         self.progress.notify_all();
     }
 
-    /// Forgets the holes that were promised, with the memory for them. Called once no worker is
-    /// left: nobody would punch them.
+    /// Forgets the holes that were promised, and frees the memory for them. Called when all workers
+    /// have ended, so that the holes would never be punched.
     pub(in crate::db) fn forget_promises(&self) {
         let families = &mut self.state.lock().families;
         families.values_mut().for_each(|known| known.punching = Punching::Idle);

@@ -44,7 +44,8 @@ impl Pipeline {
         first: SequenceNumber,
         turn: &Turn<'_>,
     ) -> Result<()> {
-        // Of a family that is gone, and that the writer does not mind, there is nothing.
+        // A family that was dropped has no destination. Its operations are left out, as the writer
+        // has asked for.
         let destinations = || families.ids().filter_map(|id| pins.get(id));
         if destinations().any(merges_at_once) {
             turn.wait_for_earlier()?;

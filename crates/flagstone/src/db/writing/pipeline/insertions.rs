@@ -51,8 +51,8 @@ pub(super) struct Insertions {
 #[derive(Debug, Default)]
 pub(in crate::db::writing) struct TurnNumbers {
     next: u64,
-    /// So many are passed at least. Who finds that enough does not look at how many are, in a line
-    /// of memory that changes with each write.
+    /// A lower bound on the number of passed turns. Where it is enough, the exact number is not
+    /// loaded: that lies in a cache line that every write changes.
     passed: u64,
 }
 

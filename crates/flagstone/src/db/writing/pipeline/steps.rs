@@ -33,8 +33,8 @@ pub(in crate::db::writing) struct Numbers {
     pub(in crate::db::writing) unnumbered: u64,
     /// How many of them are synced.
     pub(in crate::db::writing) unnumbered_synced: u64,
-    /// All up to this one is published. Who finds that enough does not look at what is, in a line
-    /// of memory that changes with each write.
+    /// A lower bound on the last published sequence number. Where it is enough, the exact number is
+    /// not loaded: that lies in a cache line that every write changes.
     published: SequenceNumber,
 }
 
