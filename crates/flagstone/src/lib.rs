@@ -165,9 +165,11 @@
 //! # }
 //! ```
 //!
-//! Who knows RocksDB finds in docs/rocksdb-differences.md what there is not yet. The names at the
-//! root are for programs. The modules are the engine behind them, which the command line and the
-//! test kit use, too; they may change between versions. ARCHITECTURE.md has their map.
+//! # The names
+//!
+//! The names at the root are for programs, and [`reports`] has what a database tells of itself. The
+//! other modules are the engine behind them, and may change with any version. ARCHITECTURE.md has
+//! their map. docs/rocksdb-differences.md says what RocksDB has and Flagstone does not.
 
 pub mod base;
 pub mod batch;
@@ -188,16 +190,40 @@ pub mod sst;
 pub mod ttl;
 pub mod wal;
 
+pub use base::{Code, ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, SubCode};
+pub use batch::{Operation, WriteBatch};
+pub use db::{
+    BlobWriter as ValueWriter, HeldCompactions, Iter as Cursor, Statistics, Ticker, Update,
+    UpdatePosition, Updates, Value, ValuePart, ValueReader,
+};
+pub use env::Env;
+pub use front::{Builder, Db, Entry, Family, Keys, Range, Snapshot, View, reports};
+
+// Options of a database, of a family, and of single calls.
+pub use options::{
+    CfSettings, ColumnFamilyOptions, CompactRangeOptions, DbSettings, FlushOptions, Options,
+    ReadOptions, SizeApproximationOptions, TableSettings, WriteOptions,
+};
+
+// What a program gives along: its own code, and what several databases share.
 pub use base::{
-    Code, CompactionFilter, Comparator, Error, FilterDecision, MergeOperator, Result, SubCode,
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Comparator, FilterDecision,
+    FilteredKind, MergeFailureScope, MergeOperator, PrefixExtractor, TableFileCreationReason,
     UserComparator,
 };
-pub use batch::WriteBatch;
-pub use db::{Iter as Cursor, Value, ValuePart};
-pub use env::Env;
-pub use front::{Builder, Db, Entry, Family, Keys, Range, Snapshot, SnapshotFamily};
 pub use options::{
-    ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions,
+    BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
+    EventListener, RateLimiter, RateLimiterMode, RateLimiterOptions,
+};
+
+// The values of single options.
+pub use options::{
+    BlobGarbageCollectionPolicy, BlobWriteMode, BottommostLevelCompaction, ChecksumType,
+    CompactionPri, CompactionStopStyle, CompactionStyle, CompressionSettings, CompressionType,
+    DataBlockIndexType, DataPath, DataPathList, FifoCompactionOptions, FileTemperatureAge,
+    FileTemperatureAges, FilterBits, FilterPolicy, IndexShortening, IndexType, IoPriority,
+    MemTableFactory, MemoryBudget, PolicyKind, PrepopulateBlobCache, PrepopulateBlockCache,
+    RecoveryMode, Temperature, UniversalCompactionOptions, WalCompression, WalWriteMode,
 };
 
 /// Runs the README's example as a test.
