@@ -167,27 +167,47 @@
 //!
 //! # The names
 //!
-//! The names at the root are for programs, and [`reports`] has what a database tells of itself. The
-//! other modules are the engine behind them, and may change with any version. ARCHITECTURE.md has
-//! their map. docs/rocksdb-differences.md says what RocksDB has and Flagstone does not.
+//! The names at the root are for programs. [`reports`] has what a database tells of itself. Every
+//! other module is the engine behind them: it is public because the command line, the test kit and
+//! the packages for other interfaces are crates of their own, and hidden because it may change with
+//! any version. ARCHITECTURE.md has a map of the modules. docs/rocksdb-differences.md says what
+//! RocksDB has and Flagstone does not.
 
+// Hidden from the documentation alone, so that lints for public items hold for them, too.
+#[cfg_attr(doc, doc(hidden))]
 pub mod base;
+#[cfg_attr(doc, doc(hidden))]
 pub mod batch;
+#[cfg_attr(doc, doc(hidden))]
 pub mod blob;
+#[cfg_attr(doc, doc(hidden))]
 pub mod cache;
+#[cfg_attr(doc, doc(hidden))]
 pub mod compaction;
+#[cfg_attr(doc, doc(hidden))]
 pub mod db;
+#[cfg_attr(doc, doc(hidden))]
 pub mod doctor;
+#[cfg_attr(doc, doc(hidden))]
 pub mod env;
+#[cfg_attr(doc, doc(hidden))]
 pub mod expiry;
 mod front;
+#[cfg_attr(doc, doc(hidden))]
 pub mod iter;
+#[cfg_attr(doc, doc(hidden))]
 pub mod manifest;
+#[cfg_attr(doc, doc(hidden))]
 pub mod memtable;
+#[cfg_attr(doc, doc(hidden))]
 pub mod options;
+#[cfg_attr(doc, doc(hidden))]
 pub mod salvage;
+#[cfg_attr(doc, doc(hidden))]
 pub mod sst;
+#[cfg_attr(doc, doc(hidden))]
 pub mod ttl;
+#[cfg_attr(doc, doc(hidden))]
 pub mod wal;
 
 pub use base::{Code, ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, SubCode};
