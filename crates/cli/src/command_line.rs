@@ -6,7 +6,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::Common;
 use crate::failure::Outcome;
-use crate::{bench, cache_sim, commands, stress};
+use crate::{bench, cache_sim, commands};
 
 /// Work with databases in RocksDB's format.
 #[derive(Debug, Parser)]
@@ -69,7 +69,6 @@ pub enum Command {
     Blob(commands::blob::Arguments),
     Bench(Box<bench::Flags>),
     CacheSim(Box<cache_sim::Arguments>),
-    Stress(Box<stress::Flags>),
 }
 
 /// What the exit codes of a command mean, as its help says it.
@@ -94,7 +93,6 @@ fn exit_codes(command: &str) -> &'static str {
         "sst" | "wal" | "blob" | "manifest" => {
             "Exit code 0: sound. 1: a fault, or no such file. 2: wrong usage."
         }
-        "stress" => "Exit code 0: no fault was found. 1: a fault, or it failed. 2: wrong usage.",
         _ => {
             "Exit code 0: done. 1: it failed, or the key, file or database is not there. 2: wrong usage."
         }
@@ -154,7 +152,6 @@ impl CommandLine {
             Command::Blob(arguments) => commands::blob::run(arguments, common),
             Command::Bench(flags) => bench::run(flags, common),
             Command::CacheSim(arguments) => cache_sim::run(arguments, common),
-            Command::Stress(flags) => stress::run(flags, common),
         }
     }
 }

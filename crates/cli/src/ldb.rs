@@ -46,7 +46,7 @@ pub fn in_order(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Where the command stands, if there are only flags and their values in front of it. Which flags
-/// have a value, it says itself: `--keys` of `stress` has one, that of `blob` has none.
+/// have a value, it says itself: `--statistics` of `doctor` has one, that of `bench` has none.
 fn place_of_command(arguments: &[OsString]) -> Option<usize> {
     let all = CommandLine::command();
     let called = |argument: &OsString| {

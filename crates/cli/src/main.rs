@@ -1,5 +1,5 @@
 //! The `flagstone` command: one file a command under `commands`, `bench` for `db_bench`'s
-//! workloads, `cache_sim` for replays of cache traces, `stress` for the search for faults.
+//! workloads, `cache_sim` for replays of cache traces.
 
 #![warn(
     clippy::print_stderr,
@@ -25,7 +25,6 @@ mod pieces;
 mod progress;
 mod signals;
 mod stamped;
-mod stress;
 mod text;
 mod unreserved;
 
@@ -52,6 +51,11 @@ fn answered(told: &clap::Error) -> ExitCode {
     {
         let message = format!("{command} is a command of ldb's; here it is {ours}");
         return failure::exit_code(&Err(Failure::Usage(message)));
+    }
+    if told.get(ContextKind::InvalidSubcommand) == Some(&ContextValue::String("stress".into())) {
+        let message = "stress is a program of its own, in Flagstone's sources: \
+                       cargo run --release -p testkit --bin stress";
+        return failure::exit_code(&Err(Failure::Usage(message.to_string())));
     }
     let printed = told.print().and_then(|()| io::stdout().flush());
     match printed {

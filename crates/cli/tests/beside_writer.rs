@@ -58,7 +58,6 @@ const COMMANDS: &[(&str, &str, Beside)] = &[
     ("blob", "", Beside::HasNoDatabase),
     ("bench", "--db DB --benchmarks=fillseq --num=1", Beside::IsRefused),
     ("cache-sim", "", Beside::HasNoDatabase),
-    ("stress", "", Beside::HasNoDatabase),
     ("help", "", Beside::HasNoDatabase),
 ];
 

@@ -97,11 +97,6 @@ fn run_all(examples: &[String]) {
     }
 }
 
-/// It takes minutes, and has tests of its own.
-fn is_long(example: &str) -> bool {
-    example.starts_with("flagstone stress")
-}
-
 #[test]
 fn every_example_of_every_help_works() {
     let help = printed("--help");
@@ -116,7 +111,6 @@ fn every_example_of_every_help_works() {
         examples.extend(shown.map(|rest| format!("flagstone {rest}")));
         assert!(examples.len() > before, "{help}");
     }
-    examples.retain(|example| !is_long(example));
     run_all(&examples);
 }
 
@@ -126,8 +120,7 @@ fn every_example_of_the_readme_works() {
     let readme = std::fs::read_to_string(readme).unwrap();
     let rows =
         readme.lines().filter_map(|line| line.strip_prefix("| `flagstone ")?.split('`').next());
-    let examples: Vec<_> =
-        rows.map(|rest| format!("flagstone {rest}")).filter(|line| !is_long(line)).collect();
+    let examples: Vec<_> = rows.map(|rest| format!("flagstone {rest}")).collect();
     assert!(examples.len() > 25, "{examples:?}");
     run_all(&examples);
 }

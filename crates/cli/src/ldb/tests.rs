@@ -19,7 +19,6 @@ fn flags_in_front_of_the_command_come_behind_it() {
         ("flagstone --nonsense 3 scan", "flagstone scan --nonsense 3"),
         ("flagstone --ttl scan --db d", "flagstone scan --ttl --db d"),
         // What has a value in one command has none in another.
-        ("flagstone --keys 5 stress", "flagstone stress --keys 5"),
         ("flagstone --keys blob f", "flagstone blob --keys f"),
         ("flagstone --statistics f doctor", "flagstone doctor --statistics f"),
         ("flagstone --statistics -num 7 bench", "flagstone bench --statistics -num 7"),

@@ -492,6 +492,7 @@ fn who_has_a_database_open_is_named() {
 #[test]
 fn an_argument_that_cannot_be_read_is_told_what_is_expected() {
     for (line, says) in [
+        ("stress --duration 10m", "stress is a program of its own"),
         ("get --db nowhere --hex 0x6", "expected two digits 0 to f for each byte"),
         (
             "get --db nowhere key --range 0..99999999999999999999",

@@ -7,14 +7,14 @@ use flagstone::options::{
     Options, ReadOptions,
 };
 
-use super::bank::Bank;
-use super::child::remove_directory;
-use super::fault::{Fault, read, written};
-use super::settings;
-use super::space::FAMILIES;
-use super::value::Place;
-use super::verify;
-use super::worker::{Outcome, Worker};
+use crate::bank::Bank;
+use crate::child::remove_directory;
+use crate::fault::{Fault, read, written};
+use crate::settings;
+use crate::space::FAMILIES;
+use crate::value::Place;
+use crate::verify;
+use crate::worker::{Outcome, Worker};
 
 impl Worker<'_> {
     pub fn flush(&mut self) -> Outcome {

@@ -6,11 +6,11 @@ use flagstone::base::{Code, SubCode};
 use flagstone::batch::WriteBatch;
 use flagstone::options::WriteOptions;
 
-use super::expected::{CHANGES_MAX, Change, Slot};
-use super::fault::{Fault, Trouble, read, written};
-use super::space::{Class, FAMILIES};
-use super::value::{self, MERGES_MAX, Place, State};
-use super::worker::{Outcome, Worker};
+use crate::expected::{CHANGES_MAX, Change, Slot};
+use crate::fault::{Fault, Trouble, read, written};
+use crate::space::{Class, FAMILIES};
+use crate::value::{self, MERGES_MAX, Place, State};
+use crate::worker::{Outcome, Worker};
 
 /// The most keys that one range deletion removes.
 const RANGE_MAX: usize = CHANGES_MAX;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::stress::space::Space;
+use crate::space::Space;
 
 /// RocksDB's tools refused a database whose OPTIONS file had a value that a later version has; that
 /// passed for a fault.

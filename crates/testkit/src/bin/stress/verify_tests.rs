@@ -1,7 +1,7 @@
 //! What the judge lets pass, and what not.
 
 use super::*;
-use crate::stress::expected::Change;
+use crate::expected::Change;
 
 const SPACE: Space = Space { threads: 2, per_thread: 8 };
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::space::Space;
+use crate::space::Space;
 
 /// What the command line says.
 #[derive(Debug, Clone)]

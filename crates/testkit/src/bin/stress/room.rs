@@ -9,7 +9,7 @@ use flagstone::base::Result;
 use flagstone::env::Env;
 use testkit::QuotaFs;
 
-use super::plan::{Config, Round};
+use crate::plan::{Config, Round};
 
 /// How space is made when the disk is full, and taken away again.
 pub enum Room {

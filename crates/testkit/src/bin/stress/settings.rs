@@ -6,9 +6,9 @@ use flagstone::options::{ColumnFamilyOptions, MemTableFactory, Options, Prepopul
 use testkit::choices::Scope;
 use testkit::settings;
 
-use super::bank;
-use super::plan::{Config, Round};
-use super::space::FAMILIES;
+use crate::bank;
+use crate::plan::{Config, Round};
+use crate::space::FAMILIES;
 
 /// The laboratory's sizes are for hundreds of small keys; these are for thousands of larger ones.
 const SCALE: u64 = 8;

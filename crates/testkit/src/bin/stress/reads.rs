@@ -5,11 +5,11 @@ use std::ops::Range;
 use flagstone::db::Iter;
 use flagstone::options::ReadOptions;
 
-use super::fault::{Fault, read};
-use super::space::{Class, FAMILIES, Space};
-use super::value::{Place, State};
-use super::verify::{check_files, check_joint, check_value, name};
-use super::worker::{Outcome, Worker};
+use crate::fault::{Fault, read};
+use crate::space::{Class, FAMILIES, Space};
+use crate::value::{Place, State};
+use crate::verify::{check_files, check_joint, check_value, name};
+use crate::worker::{Outcome, Worker};
 
 /// Options of an iterator over a stretch of keys and no others.
 pub fn own_range_options(space: &Space, stretch: &Range<usize>) -> ReadOptions {

@@ -15,10 +15,10 @@ use std::ops::Range;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::ReadOptions;
 
-use super::expected::{Change, Expected, Slot, Stage};
-use super::fault::{Fault, read};
-use super::space::{Class, FAMILIES, Space};
-use super::value::{Place, State, parse};
+use crate::expected::{Change, Expected, Slot, Stage};
+use crate::fault::{Fault, read};
+use crate::space::{Class, FAMILIES, Space};
+use crate::value::{Place, State, parse};
 
 /// What every key was found to hold, by family and index.
 pub type Found = Vec<Vec<State>>;

@@ -1,4 +1,4 @@
-//! `flagstone stress`, a little of it: that it runs through, and that it does find faults.
+//! `stress`, a little of it: that it runs through, and that it does find faults.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -20,8 +20,8 @@ fn scratch() -> tempfile::TempDir {
 }
 
 fn command(work: &Path, line: &str, mutant: Option<&str>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flagstone"));
-    command.arg("stress").args(SMALL.split_whitespace()).args(line.split_whitespace());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stress"));
+    command.args(SMALL.split_whitespace()).args(line.split_whitespace());
     command.arg("--work").arg(work).env_remove("FLAGSTONE_MUTANT");
     if let Some(mutant) = mutant {
         command.env("FLAGSTONE_MUTANT", mutant);

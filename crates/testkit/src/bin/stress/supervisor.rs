@@ -8,19 +8,18 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use indicatif::ProgressBar;
 use testkit::Referee;
 
-use super::child::{FOUND, READY};
-use super::contents;
-use super::counts::Totals;
-use super::fault::Fault;
-use super::files::{copy_all, remove_all};
-use super::flags::Flags;
-use super::keeper::PATIENCE;
-use super::plan::{Config, Ending, Round};
-use crate::arguments::Common;
+use crate::child::{FOUND, READY};
+use crate::contents;
+use crate::counts::Totals;
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::fault::Fault;
+use crate::files::{copy_all, remove_all};
+use crate::flags::Flags;
+use crate::keeper::PATIENCE;
+use crate::plan::{Config, Ending, Round};
 
 /// A kill is a success only if this is what ended the process.
 const SIGKILL: i32 = 9;
@@ -34,15 +33,14 @@ pub type Failed = (Round, Fault);
 /// The process that the user started.
 pub struct Supervisor<'a> {
     pub flags: &'a Flags,
-    pub common: &'a Common,
     pub config: Config,
     pub referee: Option<Referee>,
     pub totals: Totals,
-    pub progress: Progress,
+    pub progress: ProgressBar,
 }
 
 fn own_files(error: io::Error) -> Failure {
-    Failure::Stream("keep the notes of the stress test", error)
+    Failure::io("keep the notes of the stress test", error)
 }
 
 impl Supervisor<'_> {
@@ -108,12 +106,12 @@ impl Supervisor<'_> {
             }
         }
         self.totals.count("rounds", 1);
-        self.progress.add(1);
+        self.progress.inc(1);
         let mut child = self.start(round).map_err(own_files)?;
         let outcome = self.attend(&mut child, round).map_err(own_files)?;
         self.totals.add_file(&self.config.counts()).map_err(own_files)?;
         let done = self.totals.operations.values().sum::<u64>();
-        self.progress.say(format!(
+        self.progress.set_message(format!(
             "{}, {}",
             counted(done, "operation"),
             counted(self.totals.other("kills"), "kill")
@@ -123,7 +121,7 @@ impl Supervisor<'_> {
 
     fn start(&self, round: &Round) -> io::Result<Child> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(self.flags.again(self.common, &self.config));
+        command.args(self.flags.again(&self.config));
         command.args(["--child", &round.number.to_string()]);
         command.args(round.closes().then_some("--closing"));
         command.args(self.referee.is_some().then_some("--with-referee"));

@@ -1,17 +1,17 @@
 //! What a run did and survived, or what it found.
 
-use flagstone::base::counted;
+use std::io::{self, Write};
 use std::time::Duration;
 
+use flagstone::base::counted;
+use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
-use super::counts::Totals;
-use super::plan::{Config, Ending};
-use super::settings;
-use super::supervisor::Failed;
+use crate::counts::Totals;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::text;
+use crate::plan::{Config, Ending};
+use crate::settings;
+use crate::supervisor::Failed;
 
 /// Everything there is to tell.
 pub struct Summary<'a> {
@@ -24,70 +24,65 @@ pub struct Summary<'a> {
 }
 
 impl Summary<'_> {
-    /// Prints it.
+    /// Prints it. A reader who goes away is no error: the verdict stands.
     pub fn print(&self, as_json: bool) -> Result<(), Failure> {
-        let mut output = Output::new();
-        if as_json {
-            output.line(self.json().to_string())?;
+        let text = if as_json {
+            format!("{}\n", self.json())
         } else {
-            self.totals_as_text(&mut output)?;
-            self.failure_as_text(&mut output)?;
+            format!("{}{}", self.totals_as_text(), self.failure_as_text())
+        };
+        let mut output = io::stdout().lock();
+        match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Failure::io("write to standard output", error))
+            }
+            _ => Ok(()),
         }
-        output.finish()
     }
 
-    fn totals_as_text(&self, output: &mut Output) -> Result<(), Failure> {
+    fn totals_as_text(&self) -> String {
         let Self { config, totals, time, .. } = self;
-        output.line(format!(
+        let shown = |name: &str, count: u64| {
+            if name.starts_with("bytes") {
+                format!("  {:>14} {name}", BinaryBytes(count).to_string())
+            } else {
+                format!("  {count:>14} {name}")
+            }
+        };
+        let mut lines = vec![format!(
             "seed {}: {} in {:.1} s, {}, {} in each of 3 families",
             config.seed,
             counted(totals.other("rounds"), "round"),
             time.as_secs_f64(),
             counted(config.space.threads, "thread"),
             counted(config.space.keys(), "key")
-        ))?;
-        let shown = |name: &str, count: u64| {
-            if name.starts_with("bytes") {
-                format!("  {:>14} {name}", text::bytes(count))
-            } else {
-                format!("  {count:>14} {name}")
-            }
-        };
-        for (name, count) in totals.others.iter().filter(|(name, _)| *name != "rounds") {
-            output.line(shown(name, *count))?;
-        }
-        output.line(format!("operations ({}):", totals.operations.values().sum::<u64>()))?;
-        for (name, count) in &totals.operations {
-            output.line(shown(name, *count))?;
-        }
-        output.line("rare branches reached:")?;
-        for (name, (_, count)) in totals.markers.iter().filter(|(_, (_, count))| *count > 0) {
-            output.line(shown(name, *count))?;
-        }
-        let never: Vec<_> = totals.markers.iter().filter(|(_, (_, count))| *count == 0).collect();
+        )];
+        let others = totals.others.iter().filter(|(name, _)| *name != "rounds");
+        lines.extend(others.map(|(name, count)| shown(name, *count)));
+        lines.push(format!("operations ({}):", totals.operations.values().sum::<u64>()));
+        lines.extend(totals.operations.iter().map(|(name, count)| shown(name, *count)));
+        let (reached, never): (Vec<_>, Vec<_>) =
+            totals.markers.iter().partition(|(_, (_, count))| *count > 0);
+        lines.push("rare branches reached:".to_string());
+        lines.extend(reached.iter().map(|(name, (_, count))| shown(name, *count)));
         if !never.is_empty() {
-            output.line("never reached:")?;
+            lines.push("never reached:".to_string());
         }
-        never
-            .into_iter()
-            .try_for_each(|(name, (meaning, _))| output.line(format!("  {name}: {meaning}")))
+        lines.extend(never.iter().map(|(name, (meaning, _))| format!("  {name}: {meaning}")));
+        lines.join("\n") + "\n"
     }
 
-    fn failure_as_text(&self, output: &mut Output) -> Result<(), Failure> {
-        let Some((round, fault)) = &self.failed else { return output.line("nothing wrong found") };
-        output.line(format!("\nFAULT in round {} of seed {}", round.number, self.config.seed))?;
-        output.line(fault.to_string())?;
-        output.line(format!(
-            "the round {}; its options, where they are not the defaults:",
-            self.story()
-        ))?;
-        for line in self.options() {
-            output.line(format!("  {line}"))?;
-        }
-        for (what, path) in self.kept() {
-            output.line(format!("{what}: {path}"))?;
-        }
-        output.line(format!("to repeat the round: {}", self.repeat()))
+    fn failure_as_text(&self) -> String {
+        let Some((round, fault)) = &self.failed else { return "nothing wrong found\n".to_string() };
+        let mut lines = vec![
+            format!("\nFAULT in round {} of seed {}", round.number, self.config.seed),
+            fault.to_string(),
+            format!("the round {}; its options, where they are not the defaults:", self.story()),
+        ];
+        lines.extend(self.options().iter().map(|line| format!("  {line}")));
+        lines.extend(self.kept().iter().map(|(what, path)| format!("{what}: {path}")));
+        lines.push(format!("to repeat the round: {}\n", self.repeat()));
+        lines.join("\n")
     }
 
     fn json(&self) -> Value {
@@ -140,7 +135,7 @@ impl Summary<'_> {
             story += ", with some writes that skip the WAL";
         }
         if let Some(limit) = round.disk_limit {
-            story += &format!(", on a disk of {}", text::bytes(limit));
+            story += &format!(", on a disk of {}", BinaryBytes(limit));
         }
         story
     }
@@ -162,7 +157,7 @@ impl Summary<'_> {
     fn repeat(&self) -> String {
         let round = self.failed.as_ref().map_or(0, |(round, _)| round.number);
         let again: Vec<_> = self.again.iter().map(|argument| quoted(argument)).collect();
-        format!("flagstone {} --repeat {round}", again.join(" "))
+        format!("stress {} --repeat {round}", again.join(" "))
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use flagstone::base::Error;
 
-use super::plan::Config;
 use crate::failure::Failure;
+use crate::plan::Config;
 
 /// Marks a directory whose contents may be removed.
 const MARK: &str = "flagstone-stress";
@@ -17,7 +17,8 @@ const LOST_AND_FOUND: &str = "lost+found";
 
 /// Makes the directory, and takes possession of it if nobody else has anything in it.
 pub fn claim(directory: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::Engine(Error::io("use the directory", directory, error));
+    let failed =
+        |error| Failure::Failed(Error::io("use the directory", directory, error).to_string());
     fs::create_dir_all(directory).map_err(failed)?;
     let mark = directory.join(MARK);
     if !mark.exists() {
@@ -29,7 +30,7 @@ pub fn claim(directory: &Path) -> Result<(), Failure> {
                 )));
             }
         }
-        fs::write(mark, "The files here belong to flagstone stress, which removes them.\n")
+        fs::write(mark, "The files here belong to the program stress, which removes them.\n")
             .map_err(failed)?;
     }
     Ok(())

@@ -12,23 +12,22 @@ use flagstone::base::{Result, SubCode};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
 
-use super::bank::Bank;
-use super::contents;
-use super::counts::Counts;
-use super::expected::{Expected, Slot};
-use super::fault::{Fault, read};
-use super::flags::Flags;
-use super::keeper::{Keeper, PATIENCE};
-use super::passing;
-use super::plan::{Config, Ending, Round};
-use super::room::Room;
-use super::settings::{self, Chosen};
-use super::space::FAMILIES;
-use super::value::Place;
-use super::verify;
-use super::worker::{Life, Worker};
-use crate::arguments::Common;
-use crate::failure::{Failure, Outcome, Verdict, say};
+use crate::bank::Bank;
+use crate::contents;
+use crate::counts::Counts;
+use crate::expected::{Expected, Slot};
+use crate::failure::Failure;
+use crate::fault::{Fault, read};
+use crate::flags::Flags;
+use crate::keeper::{Keeper, PATIENCE};
+use crate::passing;
+use crate::plan::{Config, Ending, Round};
+use crate::room::Room;
+use crate::settings::{self, Chosen};
+use crate::space::FAMILIES;
+use crate::value::Place;
+use crate::verify;
+use crate::worker::{Life, Worker};
 
 /// Versions of one process; the next begins behind them.
 const VERSIONS: u64 = 1 << 24;
@@ -40,16 +39,16 @@ pub const READY: &str = "ready";
 pub const FOUND: i32 = 3;
 
 /// Is the process of a round; its exit code says how it went.
-pub fn run(flags: &Flags, common: &Common, number: u64) -> Outcome {
+pub fn run(flags: &Flags, number: u64) -> std::result::Result<(), Failure> {
     let missing = || Failure::Usage("the process of a round needs --seed and --work".to_string());
     let work = flags.work.as_deref().ok_or_else(missing)?;
-    let config = flags.config(common, flags.seed.ok_or_else(missing)?, work)?;
+    let config = flags.config(flags.seed.ok_or_else(missing)?, work)?;
     let mut round = config.round(number, flags.with_referee);
     if flags.closing {
         round.close();
     }
     match live(&config, &round) {
-        Ok(()) => Ok(Verdict::Sound),
+        Ok(()) => Ok(()),
         Err(fault) => give_up(&config, &fault),
     }
 }
@@ -59,7 +58,7 @@ pub fn give_up(config: &Config, fault: &Fault) -> ! {
     let temporary = config.fault().with_extension("new");
     let written = fs::write(&temporary, fault.to_json().to_string());
     if let Err(error) = written.and_then(|()| fs::rename(&temporary, config.fault())) {
-        say(format_args!("{fault}\n(this cannot be written down: {error})"));
+        eprintln!("{fault}\n(this cannot be written down: {error})");
     }
     std::process::exit(FOUND)
 }
@@ -149,7 +148,7 @@ impl Process<'_> {
         // It may have been needed already.
         self.room.narrow().map_err(notes)?;
         self.work(&db, &bank, &expected, epoch * VERSIONS)?;
-        super::keeper::prepare_to_close(&db, &self.room)?;
+        crate::keeper::prepare_to_close(&db, &self.room)?;
         read("the closing of the database", db.close())?;
         drop((bank, db));
         self.settle_unlogged(&expected)?;

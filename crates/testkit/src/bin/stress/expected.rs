@@ -17,8 +17,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::space::{FAMILIES, Space};
-use super::value::{Place, State};
+use crate::space::{FAMILIES, Space};
+use crate::value::{Place, State};
 
 /// The most changes of one operation.
 pub const CHANGES_MAX: usize = 250;

@@ -8,7 +8,7 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::ReadOptions;
 
-use super::fault::{Fault, read};
+use crate::fault::{Fault, read};
 
 /// The families that hold accounts.
 pub const FAMILIES: [&str; 2] = ["bank", "vault"];

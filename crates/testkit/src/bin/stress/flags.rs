@@ -1,16 +1,15 @@
-//! The flags of `flagstone stress`.
+//! The command line.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Parser, ValueEnum};
 use flagstone::options::Options;
 use flagstone::options::value::SettingValue;
 
-use super::plan::Config;
-use super::space::Space;
-use crate::arguments::Common;
 use crate::failure::Failure;
+use crate::plan::Config;
+use crate::space::Space;
 
 /// A file system of fewer bytes than this is a small disk: it is filled, and must be survived.
 const SMALL_DISK: u64 = 1 << 30;
@@ -27,19 +26,27 @@ pub enum RefereeUse {
 }
 
 /// Look for faults: work on a database with many threads, kill the process, check everything, and
-/// so on.
+/// so on
 ///
 /// Each round is a process that opens the database with random options, compares every key with
 /// what was acknowledged, and lets threads put, merge, delete, scan, take snapshots and
 /// checkpoints, flush, compact, change options and create and drop families, checking every answer,
 /// until it is killed (SIGKILL) or closes the database. A fault ends the run with exit code 1; it
 /// is told with its seed, and the files are kept.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Parser)]
 #[command(
-    after_help = "Examples:\n  flagstone stress --duration 10m\n  flagstone stress --duration 10m --disk-limit 64M\n  \
-                  flagstone stress --duration 10m --dir /mnt/small-disk"
+    name = "stress",
+    after_help = "Exit code 0: no fault was found. 1: a fault, or it failed. 2: wrong usage.\n\n\
+                  Examples:\n  stress --duration 10m\n  stress --duration 10m --disk-limit 64M\n  \
+                  stress --duration 10m --dir /mnt/small-disk"
 )]
 pub struct Flags {
+    /// Set a RocksDB option by its name, as in write_buffer_size=128M; may be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub settings: Vec<(String, String)>,
+    /// Print what was done, or found, as JSON
+    #[arg(long)]
+    pub json: bool,
     /// What everything random is drawn from; by default it is drawn itself, and printed
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
@@ -94,6 +101,13 @@ pub struct Flags {
     pub with_referee: bool,
 }
 
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
+        _ => Err("expected NAME=VALUE, such as write_buffer_size=128M".to_string()),
+    }
+}
+
 fn time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits
@@ -121,7 +135,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 impl Flags {
     /// What the command line says, with everything that it leaves open.
-    pub fn config(&self, common: &Common, seed: u64, work: &Path) -> Result<Config, Failure> {
+    pub fn config(&self, seed: u64, work: &Path) -> Result<Config, Failure> {
         for directory in [work].into_iter().chain(self.dir.as_deref()) {
             // A round's WALs may lie in it, which an option says.
             if directory.to_str().is_none() {
@@ -134,7 +148,7 @@ impl Flags {
         let threads = usize::from(self.threads);
         let per_thread = (self.keys as usize / threads).max(8);
         let mut check = Options::default();
-        for (name, value) in &common.settings {
+        for (name, value) in &self.settings {
             let set = check.set(name, value);
             set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
         }
@@ -146,15 +160,15 @@ impl Flags {
             disk_limit: self.disk_limit,
             small_disk: self.dir.as_deref().and_then(small_disk),
             memory_limit: self.memory_limit,
-            settings: common.settings.clone(),
+            settings: self.settings.clone(),
             root: self.dir.clone().unwrap_or_else(|| work.join("root")),
             work: work.to_path_buf(),
         })
     }
 
     /// The arguments that make another process do the same.
-    pub fn again(&self, common: &Common, config: &Config) -> Vec<String> {
-        let mut line = vec!["stress".to_string()];
+    pub fn again(&self, config: &Config) -> Vec<String> {
+        let mut line = Vec::new();
         let mut add = |name: &str, value: String| line.extend([format!("--{name}"), value]);
         add("seed", config.seed.to_string());
         let referee = self.referee.to_possible_value().expect("no value is hidden");
@@ -167,7 +181,7 @@ impl Flags {
         self.dir.iter().for_each(|dir| add("dir", dir.display().to_string()));
         self.disk_limit.iter().for_each(|limit| add("disk-limit", limit.to_string()));
         self.memory_limit.iter().for_each(|limit| add("memory-limit", limit.to_string()));
-        common.settings.iter().for_each(|(name, value)| add("set", format!("{name}={value}")));
+        self.settings.iter().for_each(|(name, value)| add("set", format!("{name}={value}")));
         line
     }
 }

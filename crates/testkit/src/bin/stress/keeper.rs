@@ -10,9 +10,9 @@ use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions,
 };
 
-use super::fault::{Fault, Trouble, read, written};
-use super::room::Room;
-use super::worker::Life;
+use crate::fault::{Fault, Trouble, read, written};
+use crate::room::Room;
+use crate::worker::Life;
 
 /// How long anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -38,7 +38,7 @@ pub fn prepare_to_close(db: &Db, room: &Room) -> Result<(), Fault> {
     if matches!(room, Room::Ample) {
         return Ok(());
     }
-    room.relieve().map_err(super::child::notes)?;
+    room.relieve().map_err(crate::child::notes)?;
     let since = Instant::now();
     loop {
         match written("a flush when there is space again", db.flush_all()) {
@@ -83,7 +83,7 @@ impl<'a> Keeper<'a> {
         // A thread that hangs would never be joined.
         match outcome {
             Err(fault) if self.is_anybody_hanging() => {
-                super::child::give_up(self.life.config, &fault)
+                crate::child::give_up(self.life.config, &fault)
             }
             outcome => outcome,
         }
@@ -106,7 +106,7 @@ impl<'a> Keeper<'a> {
             std::thread::sleep(TICK);
             ticks += 1;
             if ticks.is_multiple_of(SAVE_EVERY) {
-                self.life.counts.save(&self.life.config.counts()).map_err(super::child::notes)?;
+                self.life.counts.save(&self.life.config.counts()).map_err(crate::child::notes)?;
             }
             self.look_for_hanging()?;
             self.look_at_disk()?;
@@ -150,7 +150,7 @@ impl<'a> Keeper<'a> {
                 if Instant::now() >= until {
                     life.is_frugal.store(true, Ordering::Relaxed);
                     let acknowledged = life.acknowledged.load(Ordering::Relaxed);
-                    self.room.relieve().map_err(super::child::notes)?;
+                    self.room.relieve().map_err(crate::child::notes)?;
                     self.disk = Disk::Relieved { since: Instant::now(), acknowledged };
                 }
             }
@@ -188,6 +188,6 @@ impl<'a> Keeper<'a> {
                 Err(Trouble::Fault(fault)) => return Err(fault),
             }
         }
-        self.room.narrow().map_err(super::child::notes)
+        self.room.narrow().map_err(crate::child::notes)
     }
 }

@@ -7,11 +7,11 @@ use flagstone::base::Snapshot;
 use flagstone::db::Iter;
 use flagstone::options::ReadOptions;
 
-use super::fault::{Fault, read};
-use super::reads::{check_steps, own_range_options};
-use super::value::{Place, State};
-use super::verify::{check_value, name};
-use super::worker::{Outcome, Worker};
+use crate::fault::{Fault, read};
+use crate::reads::{check_steps, own_range_options};
+use crate::value::{Place, State};
+use crate::verify::{check_value, name};
+use crate::worker::{Outcome, Worker};
 
 /// How many a thread keeps.
 const HELD_MAX: usize = 4;

@@ -4,11 +4,11 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::{FlushOptions, ReadOptions};
 
-use super::fault::{Fault, read, written};
-use super::settings;
-use super::space::FAMILIES;
-use super::value::{self, Place, parse};
-use super::worker::{Outcome, Worker};
+use crate::fault::{Fault, read, written};
+use crate::settings;
+use crate::space::FAMILIES;
+use crate::value::{self, Place, parse};
+use crate::worker::{Outcome, Worker};
 
 const KEYS: usize = 40;
 

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use flagstone::db::{ColumnFamily, Db};
 
-use super::bank::Bank;
-use super::counts::Counts;
-use super::expected::{Expected, Slot};
-use super::fault::{Fault, Trouble};
-use super::held::Held;
-use super::passing;
-use super::plan::{Config, Round};
-use super::settings::Chosen;
-use super::space::{Class, FAMILIES, Space};
-use super::value::Place;
+use crate::bank::Bank;
+use crate::counts::Counts;
+use crate::expected::{Expected, Slot};
+use crate::fault::{Fault, Trouble};
+use crate::held::Held;
+use crate::passing;
+use crate::plan::{Config, Round};
+use crate::settings::Chosen;
+use crate::space::{Class, FAMILIES, Space};
+use crate::value::Place;
 
 /// What the threads of a round share.
 pub struct Life<'a> {
