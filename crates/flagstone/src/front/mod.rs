@@ -1,29 +1,24 @@
 //! The front door: what a program sees of a database.
 //!
 //! - `database`: [`Db`], the database as a whole; `builder`: how it is opened
-//! - `family`: [`Family`], writes of one column family; `view`: [`View`], its reads, as of now or
-//!   as of a moment
+//! - `family`: [`Family`], reads and writes of one column family
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
-//! - `range`: [`Range`], keys in order
-//! - `upkeep`: options, background work, copies and reports of an open database
+//! - `view`: what families and snapshots have in common; `range`: [`Range`], keys in order
 //! - `closures`: merge operators and compaction filters that are closures
-//! - `reports`: the types of what a database tells of itself
 //!
-//! All of it stands on the engine's own handles ([`crate::db`]).
+//! All of it stands on the engine's own handles ([`crate::db`]), which [`Db::engine`] gives to who
+//! needs more.
 
 mod builder;
 mod closures;
 mod database;
 mod family;
 mod range;
-pub mod reports;
 mod snapshot;
-mod upkeep;
 mod view;
 
 pub use builder::Builder;
 pub use database::Db;
 pub use family::Family;
 pub use range::{Entry, Keys, Range};
-pub use snapshot::Snapshot;
-pub use view::View;
+pub use snapshot::{Snapshot, SnapshotFamily};
