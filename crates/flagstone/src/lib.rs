@@ -165,39 +165,85 @@
 //! # }
 //! ```
 //!
-//! Who knows RocksDB finds in docs/rocksdb-differences.md what there is not yet. The names at the
-//! root are for programs. The modules are the engine behind them, which the command line and the
-//! test kit use, too; they may change between versions. ARCHITECTURE.md has their map.
+//! # The names
+//!
+//! The names at the root are for programs. [`reports`] has what a database tells of itself. Every
+//! other module is the engine behind them: it is public because the command line, the test kit and
+//! the packages for other interfaces are crates of their own, and hidden because it may change with
+//! any version. ARCHITECTURE.md has a map of the modules. docs/rocksdb-differences.md says what
+//! RocksDB has and Flagstone does not.
 
+// Hidden from the documentation alone, so that lints for public items hold for them, too.
+#[cfg_attr(doc, doc(hidden))]
 pub mod base;
+#[cfg_attr(doc, doc(hidden))]
 pub mod batch;
+#[cfg_attr(doc, doc(hidden))]
 pub mod blob;
+#[cfg_attr(doc, doc(hidden))]
 pub mod cache;
+#[cfg_attr(doc, doc(hidden))]
 pub mod compaction;
+#[cfg_attr(doc, doc(hidden))]
 pub mod db;
+#[cfg_attr(doc, doc(hidden))]
 pub mod doctor;
+#[cfg_attr(doc, doc(hidden))]
 pub mod env;
+#[cfg_attr(doc, doc(hidden))]
 pub mod expiry;
 mod front;
+#[cfg_attr(doc, doc(hidden))]
 pub mod iter;
+#[cfg_attr(doc, doc(hidden))]
 pub mod manifest;
+#[cfg_attr(doc, doc(hidden))]
 pub mod memtable;
+#[cfg_attr(doc, doc(hidden))]
 pub mod options;
+#[cfg_attr(doc, doc(hidden))]
 pub mod salvage;
+#[cfg_attr(doc, doc(hidden))]
 pub mod sst;
+#[cfg_attr(doc, doc(hidden))]
 pub mod ttl;
+#[cfg_attr(doc, doc(hidden))]
 pub mod wal;
 
+pub use base::{Code, ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, SubCode};
+pub use batch::{Operation, WriteBatch};
+pub use db::{
+    BlobWriter as ValueWriter, HeldCompactions, Iter as Cursor, Statistics, Ticker, Update,
+    UpdatePosition, Updates, Value, ValuePart, ValueReader,
+};
+pub use env::Env;
+pub use front::{Builder, Db, Entry, Family, Keys, Range, Snapshot, View, reports};
+
+// Options of a database, of a family, and of single calls.
+pub use options::{
+    CfSettings, ColumnFamilyOptions, CompactRangeOptions, DbSettings, FlushOptions, Options,
+    ReadOptions, SizeApproximationOptions, TableSettings, WriteOptions,
+};
+
+// What a program gives along: its own code, and what several databases share.
 pub use base::{
-    Code, CompactionFilter, Comparator, Error, FilterDecision, MergeOperator, Result, SubCode,
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Comparator, FilterDecision,
+    FilteredKind, MergeFailureScope, MergeOperator, PrefixExtractor, TableFileCreationReason,
     UserComparator,
 };
-pub use batch::WriteBatch;
-pub use db::{Iter as Cursor, Value, ValuePart};
-pub use env::Env;
-pub use front::{Builder, Db, Entry, Family, Keys, Range, Snapshot, SnapshotFamily};
 pub use options::{
-    ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions,
+    BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
+    EventListener, RateLimiter, RateLimiterMode, RateLimiterOptions,
+};
+
+// The values of single options.
+pub use options::{
+    BlobGarbageCollectionPolicy, BlobWriteMode, BottommostLevelCompaction, ChecksumType,
+    CompactionPri, CompactionStopStyle, CompactionStyle, CompressionSettings, CompressionType,
+    DataBlockIndexType, DataPath, DataPathList, FifoCompactionOptions, FileTemperatureAge,
+    FileTemperatureAges, FilterBits, FilterPolicy, IndexShortening, IndexType, IoPriority,
+    MemTableFactory, MemoryBudget, PolicyKind, PrepopulateBlobCache, PrepopulateBlockCache,
+    RecoveryMode, Temperature, UniversalCompactionOptions, WalCompression, WalWriteMode,
 };
 
 /// Runs the README's example as a test.

@@ -314,3 +314,73 @@ fn tasks_read_without_waiting() {
         assert!(db.get_async("ada").await.unwrap().is_none());
     });
 }
+
+#[test]
+fn an_open_database_is_looked_after() {
+    let directory = temporary();
+    let db = Db::builder(directory.path().join("db"))
+        .options(|options| options.WAL_ttl_seconds = 3600)
+        .column_family("users", |_| {})
+        .open()
+        .unwrap();
+    let users = db.column_family("users").unwrap();
+    let before = db.latest_sequence_number();
+    (0..100u8).for_each(|key| users.put([key], [key; 1000]).unwrap());
+
+    users.set_options(&[("write_buffer_size", "123456")]).unwrap();
+    assert_eq!(users.options().write_buffer_size, 123_456);
+    db.set_db_options(&[("max_background_jobs", "3")]).unwrap();
+    assert_eq!(db.db_options().max_background_jobs, 3);
+    assert_eq!(code(users.set_options(&[("no_such_option", "1")])), Code::InvalidArgument);
+
+    assert_eq!(users.int_property("rocksdb.estimate-num-keys"), Some(100));
+    assert_eq!(db.aggregated_int_property("rocksdb.estimate-num-keys"), Some(100));
+    assert_eq!(users.property("no such property"), None);
+    assert_eq!(db.statistics().get(flagstone::Ticker::KeysWritten), 100);
+    assert!(db.memory_usage().active_memtables > 100_000);
+
+    let held = users.hold_compactions().unwrap();
+    users.flush().unwrap();
+    users.compact_range([10]..[20], &flagstone::CompactRangeOptions::default()).unwrap();
+    drop(held);
+    db.wait_for_compactions().unwrap();
+    assert_eq!(db.live_files().len(), 1);
+    let sizes = users
+        .approximate_sizes(
+            &[[0]..[200], [200]..[201]],
+            &flagstone::SizeApproximationOptions::default(),
+        )
+        .unwrap();
+    assert!(sizes[0] > 0 && sizes[1] == 0, "{sizes:?}");
+    assert!(users.space().unwrap().table_bytes > 0);
+    assert!(db.verify(|_| ()).faults.is_empty() && db.check().unwrap().faults.is_empty());
+
+    let mut updates = db.updates_since(before + 1).unwrap();
+    let first = updates.next_update().unwrap().unwrap();
+    assert_eq!((first.sequence, first.batch.count()), (before + 1, 1));
+    let mut rest = db.updates_after(first.position).unwrap();
+    assert_eq!(rest.next_update().unwrap().unwrap().sequence, before + 2);
+
+    users.delete_files_in_range::<[u8; 1]>(..).unwrap();
+    assert_eq!(db.live_files().len(), 0);
+    db.resume().unwrap();
+    db.close().unwrap();
+    let salvaged = directory.path().join("salvaged");
+    Db::builder(directory.path().join("db")).salvage_to(&salvaged).unwrap();
+    assert!(Db::open(&salvaged).unwrap().column_family("users").is_ok());
+}
+
+#[test]
+fn ranges_whose_start_is_after_their_end_are_refused() {
+    let directory = temporary();
+    let db = Db::open(directory.path()).unwrap();
+    db.put("key", "value").unwrap();
+    let options = flagstone::CompactRangeOptions::default();
+    assert_eq!(code(db.delete_range("z".."a")), Code::InvalidArgument);
+    assert_eq!(code(db.compact_range("z".."a", &options)), Code::InvalidArgument);
+    assert_eq!(code(db.delete_files_in_range("z".."a")), Code::InvalidArgument);
+    let sizes = db.approximate_sizes(&["z".."a"], &flagstone::SizeApproximationOptions::default());
+    assert_eq!(code(sizes), Code::InvalidArgument);
+    assert_eq!(code(db.range("z".."a").next().unwrap()), Code::InvalidArgument);
+    assert_eq!(texts(db.iter()), ["key=value"]);
+}

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::base::{Error, Result};
 use crate::db;
 use crate::front::database::Db;
+use crate::front::reports::SalvageReport;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
+use crate::salvage::salvage;
 
 /// How a database is opened: made by [`Db::builder`].
 ///
@@ -78,6 +80,19 @@ impl Builder {
         let families = self.all_families()?;
         db::Db::open_read_only_with_families(&self.path, &self.options, &named(&families))
             .map(Db::of)
+    }
+
+    /// Rebuilds a damaged database, whatever is left of it, in the new directory `target`: every
+    /// record whose bytes are intact. The damaged one stays as it is. The report says what was
+    /// lost. Families that are not named get the options that [`Builder::options`] gives in `cf`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `target` has files, or there is nothing of a database; `Busy` if it is
+    /// open; `IoError`.
+    #[doc(alias = "RepairDB")]
+    pub fn salvage_to(self, target: impl AsRef<Path>) -> Result<SalvageReport> {
+        let Self { path, options, families } = &self;
+        salvage(path, target.as_ref(), options, &named(families), &mut |_| ())
     }
 
     /// The families that are named, and those that exist beside them.

@@ -177,34 +177,6 @@ impl Db {
         Snapshot::of(self.engine(), self.engine().snapshot())
     }
 
-    /// Makes all writes so far survive a loss of power.
-    ///
-    /// # Errors
-    /// `IoError`; then writes are refused until [`db::Db::resume`].
-    #[doc(alias = "SyncWAL")]
-    pub fn sync_wal(&self) -> Result<()> {
-        self.engine().sync_wal()
-    }
-
-    /// Writes the memtables of all families to tables, and waits for that.
-    ///
-    /// # Errors
-    /// `IoError`.
-    #[doc(alias = "Flush")]
-    pub fn flush(&self) -> Result<()> {
-        self.engine().flush_all()
-    }
-
-    /// Makes a copy of the database as it is now in the directory `target`, which must not exist.
-    /// Files are linked where they can be, so it takes little time and space.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if `target` exists; `IoError`.
-    #[doc(alias = "CreateCheckpoint")]
-    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        self.engine().checkpoint(target)
-    }
-
     /// Where the database is.
     pub fn path(&self) -> &Path {
         self.engine().path()
@@ -221,7 +193,8 @@ impl Db {
         self.engine().close()
     }
 
-    /// The engine's own handle, for what the front door does not offer.
+    /// The engine's own handle.
+    #[doc(hidden)]
     pub fn engine(&self) -> &db::Db {
         self.default.engine()
     }

@@ -1,20 +1,18 @@
 //! Reads and writes of one column family.
 
 use std::fmt;
-use std::ops::RangeBounds;
+use std::ops::Deref;
 
 use crate::base::{ColumnFamilyId, Result};
 use crate::batch::WriteBatch;
-use crate::db::{self, ColumnFamily, Iter, Value, ValuePart};
-use crate::front::range::Range;
+use crate::db::{self, BlobWriter, ColumnFamily};
 use crate::front::view::View;
-use crate::options::{
-    ColumnFamilyOptions, CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions,
-};
+use crate::options::{ColumnFamilyOptions, WriteOptions};
 
 /// A column family of an open database: keys with their values, in order.
 ///
-/// Cheap to clone, and usable from any thread. It keeps the database open. After
+/// It dereferences to its [`View`] as of now, which has what reads. Cheap to clone, and usable from
+/// any thread. It keeps the database open. After
 /// [`Db::drop_column_family`](crate::Db::drop_column_family) reads go on, and writes fail
 /// (`ColumnFamilyDropped`).
 ///
@@ -48,132 +46,15 @@ impl Family {
         &self.view.db
     }
 
-    /// The engine's own handle of the family, for [`Db::engine`](crate::Db::engine).
+    /// The engine's own handle of the family.
+    #[doc(hidden)]
     pub fn engine_family(&self) -> &ColumnFamily {
         &self.view.family
-    }
-
-    /// The family's name.
-    pub fn name(&self) -> &str {
-        self.view.family.name()
     }
 
     /// The family's options, as they are now.
     pub fn options(&self) -> std::sync::Arc<ColumnFamilyOptions> {
         self.view.family.options()
-    }
-
-    /// The value of `key`; `None` if there is none.
-    ///
-    /// What comes from a cached block is not copied: the [`Value`] keeps that block in memory, so
-    /// copy what is to be kept for long.
-    ///
-    /// # Errors
-    /// `Corruption`, also where a merge operator refuses its operands; `IoError`.
-    #[doc(alias = "get_pinned")]
-    #[doc(alias = "get_cf")]
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.view.get(key.as_ref())
-    }
-
-    /// The same, read as `options` say.
-    ///
-    /// # Errors
-    /// As [`Family::get`]; `Incomplete` with `options.cache_only`; `InvalidArgument` for a snapshot
-    /// of another database.
-    #[doc(alias = "get_opt")]
-    pub fn get_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
-        self.view.get_with(key.as_ref(), options)
-    }
-
-    /// A part of the value of `key`, by the positions of its bytes, cut off where the value ends;
-    /// `None` if there is no value. Of a large value that is not compressed little more is read
-    /// than that part.
-    ///
-    /// # Errors
-    /// As [`Family::get`].
-    pub fn get_part(
-        &self,
-        key: impl AsRef<[u8]>,
-        part: std::ops::Range<u64>,
-    ) -> Result<Option<ValuePart>> {
-        self.view.get_part(key.as_ref(), part)
-    }
-
-    /// The values of several keys, in the order of the keys, all as of one moment. Faster than one
-    /// [`Family::get`] after the other.
-    ///
-    /// # Errors
-    /// The first of any key: as [`Family::get`].
-    #[doc(alias = "multi_get")]
-    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        self.view.get_many(keys)
-    }
-
-    /// Whether there is a value of `key`.
-    ///
-    /// # Errors
-    /// As [`Family::get`].
-    #[doc(alias = "key_may_exist")]
-    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
-    }
-
-    /// [`Family::get`] for a task that must not wait for a disk. What is in memory is answered at
-    /// the first poll; a thread of the engine reads the rest.
-    ///
-    /// # Errors
-    /// As [`Family::get`]; `IoError` if the system has no thread left.
-    pub fn get_async<K: AsRef<[u8]>>(
-        &self,
-        key: K,
-    ) -> impl Future<Output = Result<Option<Value>>> + Send + use<K> {
-        self.view.get_async(key.as_ref())
-    }
-
-    /// [`Family::get_many`] for a task that must not wait for a disk.
-    ///
-    /// # Errors
-    /// As [`Family::get_async`].
-    pub fn get_many_async<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-    ) -> impl Future<Output = Result<Vec<Option<Value>>>> + Send + use<K> {
-        self.view.get_many_async(keys.iter().map(|key| key.as_ref().to_vec()).collect())
-    }
-
-    /// The entries of a range of keys, in order, from either end, as of now.
-    ///
-    /// `"a".."m"`, `"a"..="m"` and `"a"..` are ranges; `family.range::<&[u8]>(..)` is all of them,
-    /// as is [`Family::iter`].
-    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Range {
-        self.view.range(&bounds)
-    }
-
-    /// The entries whose keys begin with `prefix`, in order, from either end, as of now. For
-    /// families in the order of bytes; in others the range's first item is an error
-    /// (`NotSupported`).
-    #[doc(alias = "prefix_iterator")]
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
-        self.view.prefix(prefix.as_ref())
-    }
-
-    /// All entries, in order, from either end, as of now.
-    #[doc(alias = "iterator")]
-    #[doc(alias = "full_iterator")]
-    pub fn iter(&self) -> Range {
-        self.range::<&[u8]>(..)
-    }
-
-    /// A cursor, which moves to any key and lends out what it stands on. Not positioned yet.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a snapshot of another database; `Corruption`, `IoError`.
-    #[doc(alias = "raw_iterator")]
-    #[doc(alias = "NewIterator")]
-    #[track_caller]
-    pub fn cursor(&self, options: &ReadOptions) -> Result<Iter> {
-        self.view.cursor(options)
     }
 
     /// Sets `key` to `value`.
@@ -250,23 +131,50 @@ impl Family {
         self.view.db.merge_cf(&self.view.family, key, operand)
     }
 
-    /// Writes the family's memtable to a table, and waits for that.
+    /// The same, written as `options` say.
     ///
     /// # Errors
-    /// `IoError`.
-    #[doc(alias = "Flush")]
-    pub fn flush(&self) -> Result<()> {
-        self.view.db.flush(&self.view.family, &FlushOptions::default())
+    /// As [`Family::merge`].
+    #[doc(alias = "merge_opt")]
+    pub fn merge_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write(options, |batch, family| batch.merge_cf(family, key, operand))
     }
 
-    /// Compacts all of the family, and waits for that.
+    /// Begins to set `key` to a value that is written piece by piece and need not fit into memory.
+    /// Readers see it once [`BlobWriter::commit`] has returned; dropped before, it leaves nothing.
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let db = flagstone::Db::open(directory.path())?;
+    /// let mut film = db.put_in_pieces("film", &flagstone::WriteOptions::new())?;
+    /// (0..3).try_for_each(|_| film.write_all(&[7; 1 << 20]))?;
+    /// film.commit()?;
+    ///
+    /// let mut film = db.get_in_pieces("film")?.expect("a large value");
+    /// let mut size = 0;
+    /// while let Some(piece) = film.next_piece()? {
+    ///     size += piece.len();
+    /// }
+    /// assert_eq!(size, 3 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// `Corruption`, `IoError`.
-    #[doc(alias = "CompactRange")]
-    pub fn compact(&self) -> Result<()> {
-        let options = CompactRangeOptions::default();
-        self.view.db.compact_range(&self.view.family, None, None, &options).map(drop)
+    /// As [`Family::put`].
+    pub fn put_in_pieces(
+        &self,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<BlobWriter> {
+        self.view.db.put_stream(&self.view.family, key, options)
     }
 
     /// Writes a batch of one operation.
@@ -280,8 +188,12 @@ impl Family {
         self.view.db.check_family(&self.view.family)?;
         self.view.db.write_with(options, batch)
     }
+}
 
-    pub(super) fn view(&self) -> &View {
+impl Deref for Family {
+    type Target = View;
+
+    fn deref(&self) -> &View {
         &self.view
     }
 }

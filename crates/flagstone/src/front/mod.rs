@@ -1,24 +1,29 @@
 //! The front door: what a program sees of a database.
 //!
 //! - `database`: [`Db`], the database as a whole; `builder`: how it is opened
-//! - `family`: [`Family`], reads and writes of one column family
+//! - `family`: [`Family`], writes of one column family; `view`: [`View`], its reads, as of now or
+//!   as of a moment
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
-//! - `view`: what families and snapshots have in common; `range`: [`Range`], keys in order
+//! - `range`: [`Range`], keys in order
+//! - `upkeep`: options, background work, copies and reports of an open database
 //! - `closures`: merge operators and compaction filters that are closures
+//! - `reports`: the types of what a database tells of itself
 //!
-//! All of it stands on the engine's own handles ([`crate::db`]), which [`Db::engine`] gives to who
-//! needs more.
+//! All of it stands on the engine's own handles ([`crate::db`]).
 
 mod builder;
 mod closures;
 mod database;
 mod family;
 mod range;
+pub mod reports;
 mod snapshot;
+mod upkeep;
 mod view;
 
 pub use builder::Builder;
 pub use database::Db;
 pub use family::Family;
 pub use range::{Entry, Keys, Range};
-pub use snapshot::{Snapshot, SnapshotFamily};
+pub use snapshot::Snapshot;
+pub use view::View;

@@ -73,16 +73,7 @@ fn behind(prefix: &[u8]) -> Bound<Vec<u8>> {
 impl Range {
     pub(super) fn new(mut view: View, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Self {
         view.moment = Some(view.moment.take().unwrap_or_else(|| view.db.snapshot()));
-        let order = view.family.comparator();
-        let refusal = match (&start, &end) {
-            (
-                Bound::Included(first) | Bound::Excluded(first),
-                Bound::Included(last) | Bound::Excluded(last),
-            ) if order.compare(first, last).is_gt() => {
-                Some(Error::invalid_argument("the start of the range is after its end"))
-            }
-            _ => None,
-        };
+        let refusal = view.check_order::<Vec<u8>>(&(start.as_ref(), end.as_ref())).err();
         Self { view, start, end, refusal, front: None, back: None, has_ended: false }
     }
 

@@ -1,79 +1,209 @@
 //! Reads of one family, as of now or as of a snapshot.
 
+use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-use crate::base::Result;
-use crate::base::Snapshot as Moment;
-use crate::db::{self, ColumnFamily, Iter, Value, ValuePart};
+use crate::base::{Error, Result, Snapshot as Moment};
+use crate::db::{self, ColumnFamily, Iter, Value, ValuePart, ValueReader};
 use crate::front::range::Range;
 use crate::options::ReadOptions;
 
-/// One family of a database, as of one moment or of each moment anew.
+/// A column family as it is read: as it is now, or as of a [`Snapshot`](crate::Snapshot).
+///
+/// A [`Family`](crate::Family) dereferences to its view as of now, so these are its methods, too.
+/// Cheap to clone, and usable from any thread. It keeps the database open.
+///
+/// ```
+/// # fn main() -> flagstone::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let db = flagstone::Db::open(directory.path())?;
+/// fn count_cats(view: &flagstone::View) -> usize {
+///     view.prefix("cats/").count()
+/// }
+/// db.put("cats/tom", "")?;
+/// let before = db.snapshot();
+/// db.put("cats/kit", "")?;
+/// assert_eq!((count_cats(&db), count_cats(&before)), (2, 1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
-pub(super) struct View {
+pub struct View {
     pub(super) db: db::Db,
     pub(super) family: ColumnFamily,
     pub(super) moment: Option<Moment>,
 }
 
 impl View {
-    /// The options of a read that says nothing itself.
-    fn defaults(&self) -> ReadOptions {
-        ReadOptions { snapshot: self.moment.clone(), ..ReadOptions::default() }
+    /// The family's name.
+    pub fn name(&self) -> &str {
+        self.family.name()
     }
 
-    /// Reads as `options` say; of this view's moment, if they name none.
-    fn settled(&self, options: &ReadOptions) -> ReadOptions {
-        let snapshot = options.snapshot.clone().or_else(|| self.moment.clone());
-        ReadOptions { snapshot, ..options.clone() }
-    }
-
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+    /// The value of `key`; `None` if there is none.
+    ///
+    /// What comes from a cached block is not copied: the [`Value`] keeps that block in memory, so
+    /// copy what is to be kept for long.
+    ///
+    /// # Errors
+    /// `Corruption`, also where a merge operator refuses its operands; `IoError`.
+    #[doc(alias = "get_pinned")]
+    #[doc(alias = "get_cf")]
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.db.get_with(&self.defaults(), &self.family, key)
     }
 
-    pub(super) fn get_with(&self, key: &[u8], options: &ReadOptions) -> Result<Option<Value>> {
-        self.db.get_with(&self.settled(options), &self.family, key)
+    /// The same, read as `options` say.
+    ///
+    /// # Errors
+    /// As [`View::get`]; `Incomplete` with `options.cache_only`; `InvalidArgument` for a snapshot
+    /// of another database, or one beside that of the view.
+    #[doc(alias = "get_opt")]
+    pub fn get_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
+        self.db.get_with(&self.settled(options)?, &self.family, key)
     }
 
-    pub(super) fn get_part(
+    /// A part of the value of `key`, by the positions of its bytes, cut off where the value ends;
+    /// `None` if there is no value. Of a large value that is not compressed little more is read
+    /// than that part.
+    ///
+    /// # Errors
+    /// As [`View::get`].
+    pub fn get_part(
         &self,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         part: std::ops::Range<u64>,
     ) -> Result<Option<ValuePart>> {
         self.db.get_range(&self.defaults(), &self.family, key, part)
     }
 
-    pub(super) fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+    /// The value of `key` to be read piece by piece, if it has more than 1 MiB and lies
+    /// uncompressed in a blob file, as one does that was written by
+    /// [`Family::put_in_pieces`](crate::Family::put_in_pieces). `None` for any other value, which
+    /// [`View::get`] returns, and if there is none.
+    ///
+    /// # Errors
+    /// As [`View::get`].
+    pub fn get_in_pieces(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
+        self.db.get_in_pieces(&self.defaults(), &self.family, key)
+    }
+
+    /// The values of several keys, in the order of the keys, all as of one moment. Faster than one
+    /// [`View::get`] after the other.
+    ///
+    /// # Errors
+    /// The first of any key: as [`View::get`].
+    #[doc(alias = "multi_get")]
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let values = self.db.multi_get_with(&self.defaults(), &self.family, keys);
         values.into_iter().collect()
     }
 
-    pub(super) fn get_async(
-        &self,
-        key: &[u8],
-    ) -> impl Future<Output = Result<Option<Value>>> + Send + use<> {
-        self.db.get_async(&self.defaults(), &self.family, key)
+    /// Whether there is a value of `key`.
+    ///
+    /// # Errors
+    /// As [`View::get`].
+    #[doc(alias = "key_may_exist")]
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
     }
 
-    pub(super) fn get_many_async(
+    /// [`View::get`] for a task that must not wait for a disk. What is in memory is answered at
+    /// the first poll; a thread of the engine reads the rest.
+    ///
+    /// # Errors
+    /// As [`View::get`]; `IoError` if the system has no thread left.
+    pub fn get_async<K: AsRef<[u8]>>(
         &self,
-        keys: Vec<Vec<u8>>,
-    ) -> impl Future<Output = Result<Vec<Option<Value>>>> + Send + use<> {
+        key: K,
+    ) -> impl Future<Output = Result<Option<Value>>> + Send + use<K> {
+        self.db.get_async(&self.defaults(), &self.family, key.as_ref())
+    }
+
+    /// [`View::get_many`] for a task that must not wait for a disk.
+    ///
+    /// # Errors
+    /// As [`View::get_async`].
+    pub fn get_many_async<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+    ) -> impl Future<Output = Result<Vec<Option<Value>>>> + Send + use<K> {
+        let keys = keys.iter().map(|key| key.as_ref().to_vec()).collect();
         let values = self.db.multi_get_async(&self.defaults(), &self.family, keys);
         async move { values.await.into_iter().collect() }
     }
 
-    pub(super) fn cursor(&self, options: &ReadOptions) -> Result<Iter> {
-        self.db.iter_cf(&self.family, &self.settled(options))
-    }
-
-    pub(super) fn range<K: AsRef<[u8]>>(&self, bounds: &impl RangeBounds<K>) -> Range {
+    /// The entries of a range of keys, in order, from either end, as of now or of the snapshot.
+    ///
+    /// `"a".."m"`, `"a"..="m"` and `"a"..` are ranges; `family.range::<&[u8]>(..)` is all of them,
+    /// as is [`View::iter`].
+    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Range {
         let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
         Range::new(self.clone(), owned(bounds.start_bound()), owned(bounds.end_bound()))
     }
 
-    pub(super) fn prefix(&self, prefix: &[u8]) -> Range {
-        Range::of_prefix(self.clone(), prefix)
+    /// The entries whose keys begin with `prefix`, in order, from either end. For families in the
+    /// order of bytes; in others the range's first item is an error (`NotSupported`).
+    #[doc(alias = "prefix_iterator")]
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
+        Range::of_prefix(self.clone(), prefix.as_ref())
+    }
+
+    /// All entries, in order, from either end.
+    #[doc(alias = "iterator")]
+    #[doc(alias = "full_iterator")]
+    pub fn iter(&self) -> Range {
+        self.range::<&[u8]>(..)
+    }
+
+    /// A cursor, which moves to any key and lends out what it stands on. Not positioned yet.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a snapshot of another database, or one beside that of the view;
+    /// `Corruption`, `IoError`.
+    #[doc(alias = "raw_iterator")]
+    #[doc(alias = "NewIterator")]
+    #[track_caller]
+    pub fn cursor(&self, options: &ReadOptions) -> Result<Iter> {
+        self.db.iter_cf(&self.family, &self.settled(options)?)
+    }
+
+    /// Refuses a range whose start is after its end.
+    pub(super) fn check_order<K: AsRef<[u8]>>(&self, bounds: &impl RangeBounds<K>) -> Result<()> {
+        match (bounds.start_bound(), bounds.end_bound()) {
+            (
+                Bound::Included(first) | Bound::Excluded(first),
+                Bound::Included(last) | Bound::Excluded(last),
+            ) if self.family.comparator().compare(first.as_ref(), last.as_ref()).is_gt() => {
+                Err(Error::invalid_argument("the start of the range is after its end"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The options of a read that says nothing itself.
+    fn defaults(&self) -> ReadOptions {
+        ReadOptions { snapshot: self.moment.clone(), ..ReadOptions::default() }
+    }
+
+    /// Reads as `options` say, as of this view's moment.
+    fn settled(&self, options: &ReadOptions) -> Result<ReadOptions> {
+        let snapshot = match (&options.snapshot, &self.moment) {
+            (Some(_), Some(_)) => {
+                let message = "a snapshot is read as of another snapshot";
+                return Err(Error::invalid_argument(message));
+            }
+            (named, moment) => named.as_ref().or(moment.as_ref()).cloned(),
+        };
+        Ok(ReadOptions { snapshot, ..options.clone() })
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View")
+            .field("family", &self.name())
+            .field("moment", &self.moment)
+            .finish_non_exhaustive()
     }
 }

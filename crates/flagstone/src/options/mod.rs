@@ -70,7 +70,7 @@ pub use crate::env::{
     RateLimiterOptions,
 };
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
-pub use crate::wal::{RecoveryMode, WalCompression};
+pub use crate::wal::{RecoveryMode, WalCompression, WalWriteMode};
 pub use assembled::{ColumnFamilyOptions, Options};
 pub use block_cache::BlockCache;
 pub(crate) use bounded::BoundedSettings;

@@ -1,0 +1,22 @@
+//! What a database tells of itself.
+//!
+//! - To an [`EventListener`](crate::EventListener): [`JobInfo`], [`FileInfo`], [`StallCondition`],
+//!   [`WalReserveInfo`], [`DamagedFile`], [`KeyFault`]
+//! - When it is opened: [`OpenProgress`]; of options that it does not act on: [`KeptSetting`],
+//!   [`KeptSection`]
+//! - Asked for: its files ([`LiveFile`], [`WalFile`]), what they take ([`SpaceUsage`]), its memory
+//!   ([`MemoryUsage`]), old snapshots and iterators ([`Pins`]), properties ([`PROPERTY_NAMES`])
+//! - Whether its files are in order: [`VerifyReport`], [`CheckReport`]; what was saved of a damaged
+//!   one: [`SalvageReport`]
+
+pub use crate::base::LiveSnapshot;
+pub use crate::cache::CacheStatistics;
+pub use crate::db::{
+    AutoCacheMemory, CacheMemory, CheckReport, Fault, Kept, LiveFile, LostValue, MemoryUsage,
+    PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins, SalvageProgress, SalvageReport,
+    SalvagedFamily, SalvagedFile, SalvagedKind, SpaceUsage, VerifyReport, WalFile,
+};
+pub use crate::options::{
+    CompactionProgress, DamagedFile, FileInfo, JobInfo, KeptSection, KeptSetting, KeyFault,
+    OpenProgress, StallCondition, WalReserveInfo,
+};
