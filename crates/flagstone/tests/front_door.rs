@@ -274,6 +274,11 @@ fn handles_of_another_database_are_refused() {
     let [first, second] = [&first, &second].map(|directory| Db::open(directory.path()).unwrap());
     let family = second.create_column_family("family", |_| {}).unwrap();
     assert_eq!(code(first.snapshot().family(&family)), Code::InvalidArgument);
+    let write = |snapshot, family| {
+        code(first.write_if_unchanged(WriteBatch::new(), &snapshot, &[(family, "key")]))
+    };
+    assert_eq!(write(second.snapshot(), &first), Code::InvalidArgument);
+    assert_eq!(write(first.snapshot(), &family), Code::InvalidArgument);
     assert_eq!(code(first.drop_column_family(&family)), Code::InvalidArgument);
     let options = ReadOptions {
         snapshot: second.snapshot().engine_snapshot().cloned(),
@@ -383,4 +388,87 @@ fn ranges_whose_start_is_after_their_end_are_refused() {
     assert_eq!(code(sizes), Code::InvalidArgument);
     assert_eq!(code(db.range("z".."a").next().unwrap()), Code::InvalidArgument);
     assert_eq!(texts(db.iter()), ["key=value"]);
+}
+
+/// Every kind of write counts as a change, in memory and in tables; writes of other keys and
+/// families do not.
+#[test]
+fn a_conditional_write_gives_way_to_any_other() {
+    let directory = temporary();
+    let db = Db::builder(directory.path())
+        .column_family("sums", |family| {
+            family.merge_with("last", |_, _, operands| Some(operands.last()?.to_vec()));
+        })
+        .open()
+        .unwrap();
+    let sums = db.column_family("sums").unwrap();
+    let changes: [(&str, &dyn Fn() -> Result<()>); 5] = [
+        ("put", &|| sums.put("key", "value")),
+        ("the same put", &|| sums.put("key", "value")),
+        ("merge", &|| sums.merge("key", "operand")),
+        ("delete", &|| sums.delete("key")),
+        ("delete_range", &|| sums.delete_range("a".."z")),
+    ];
+    let places: [(&str, &dyn Fn() -> Result<()>); 3] =
+        [("memory", &|| Ok(())), ("level 0", &|| sums.flush()), ("below", &|| sums.compact())];
+    for (change, make) in changes {
+        for (place, bring) in places {
+            sums.put("key", "before").unwrap();
+            let since = db.snapshot();
+            let condition = [(&sums, "key"), (&*db, "key")];
+            let batch = || {
+                let mut batch = WriteBatch::new();
+                batch.put_cf(&sums, "answer", change).unwrap();
+                batch
+            };
+            sums.put("other key", "value").unwrap();
+            db.put("another key", "value").unwrap();
+            bring().unwrap();
+            db.write_if_unchanged(batch(), &since, &condition).unwrap();
+            assert_eq!(sums.get("answer").unwrap().unwrap(), change);
+            sums.delete("answer").unwrap();
+
+            make().unwrap();
+            bring().unwrap();
+            let refused = db.write_if_unchanged(batch(), &since, &condition);
+            assert_eq!(code(refused), Code::Busy, "{change} in {place}");
+            assert!(sums.get("answer").unwrap().is_none());
+            db.write_if_unchanged(batch(), &db.snapshot(), &condition).unwrap();
+            sums.delete("answer").unwrap();
+        }
+    }
+}
+
+#[test]
+fn conditional_increments_of_many_threads_are_all_there() {
+    let directory = temporary();
+    let db = Db::open(directory.path()).unwrap();
+    let number = |db: &flagstone::View| -> u64 {
+        db.get("sum").unwrap().map_or(0, |sum| u64::from_le_bytes((&*sum).try_into().unwrap()))
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let db = &db;
+            scope.spawn(move || {
+                let options =
+                    if thread == 0 { WriteOptions::synced() } else { WriteOptions::new() };
+                for round in 0..50 {
+                    loop {
+                        let before = db.snapshot();
+                        let mut batch = WriteBatch::new();
+                        batch.put("sum", (number(&before) + 1).to_le_bytes()).unwrap();
+                        let keys = [(&**db, "sum")];
+                        match db.write_if_unchanged_with(batch, &before, &keys, &options) {
+                            Ok(()) => break,
+                            Err(error) => assert_eq!(error.code(), Code::Busy, "{error}"),
+                        }
+                    }
+                    if round % 20 == thread {
+                        db.flush().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(number(&db), 200);
 }

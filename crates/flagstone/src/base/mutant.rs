@@ -68,6 +68,10 @@ mutants! {
     PublishOutOfOrder,
     /// A write is acknowledged before one with a lower sequence number is inserted.
     AcknowledgeOutOfOrder,
+    /// A conditional write asks memtables for writes that are not inserted yet.
+    AskBeforeInsertions,
+    /// A conditional write does not ask tables that a flush made meanwhile.
+    ForgetNewTables,
     /// Writers that wait for the insertions of others are not woken.
     ForgetSleepers,
     /// A memtable is switched while a writer inserts into it.

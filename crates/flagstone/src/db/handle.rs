@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Result, SequenceNumber, Snapshot};
+use crate::base::{ColumnFamilyId, Error, Result, SequenceNumber, Snapshot};
 use crate::batch::WriteBatch;
 use crate::db::DbInner;
 use crate::db::family::ColumnFamily;
 use crate::db::reading::get_range::{PartBeforeTail, ValuePart};
 use crate::db::reading::iterate::Iter;
+use crate::db::reading::unchanged::Unchanged;
 use crate::db::reading::value::Value;
 use crate::db::statistics::Statistics;
 use crate::env::Env;
@@ -368,6 +369,35 @@ impl Db {
     /// As [`Db::write_with`].
     pub fn write_ref(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
         self.inner().pipeline.write(options, batch)
+    }
+
+    /// Writes a batch if none of `keys` was written behind `since`, that is put, deleted (also as
+    /// part of a range) or merged into; otherwise nothing is written.
+    ///
+    /// Right among any number of writers: from the look at the keys to the write no other takes
+    /// place. Waits for writes that are being inserted, and may read a table.
+    ///
+    /// # Errors
+    /// `Busy` if a key was written. As [`Db::write_with`]; `InvalidArgument` for a snapshot or
+    /// family of another database; `ColumnFamilyDropped`.
+    pub fn write_if_unchanged(
+        &self,
+        options: &WriteOptions,
+        mut batch: WriteBatch,
+        since: &Snapshot,
+        keys: &[(&ColumnFamily, &[u8])],
+    ) -> Result<()> {
+        let inner = self.inner();
+        if !since.belongs_to(&inner.snapshots) {
+            return Err(Error::invalid_argument("the snapshot belongs to another database"));
+        }
+        let mut unchanged = Unchanged::new(since.sequence());
+        for (family, key) in keys {
+            inner.disk.check_owner(&family.0)?;
+            family.0.check_alive()?;
+            unchanged.push(family.0.clone(), key);
+        }
+        inner.pipeline.write_if_unchanged(options, &mut batch, &unchanged)
     }
 
     fn write_one(

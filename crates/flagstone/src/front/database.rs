@@ -169,6 +169,68 @@ impl Db {
         self.engine().write_with(options, batch)
     }
 
+    /// Writes a batch if none of `keys` was written after `since`: put, deleted, merged into, or
+    /// deleted in a range. Otherwise nothing is written. Any number of writers may do so at once:
+    /// no other write takes place between the look at the keys and this one.
+    ///
+    /// ```
+    /// # use flagstone::{Code, Db, WriteBatch};
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = Db::open(directory.path())?;
+    /// // Takes one of the tickets that are left.
+    /// fn take_ticket(db: &Db) -> flagstone::Result<bool> {
+    ///     loop {
+    ///         let before = db.snapshot();
+    ///         let left = before.get("tickets")?.map_or(0, |left| left[0]);
+    ///         if left == 0 {
+    ///             return Ok(false);
+    ///         }
+    ///         let mut batch = WriteBatch::new();
+    ///         batch.put("tickets", [left - 1])?;
+    ///         match db.write_if_unchanged(batch, &before, &[(db, "tickets")]) {
+    ///             Err(error) if error.code() == Code::Busy => continue,
+    ///             outcome => return outcome.map(|()| true),
+    ///         }
+    ///     }
+    /// }
+    /// db.put("tickets", [1])?;
+    /// assert!(take_ticket(&db)?);
+    /// assert!(!take_ticket(&db)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// - `Busy` if a key was written: take a new snapshot, read, and try again.
+    /// - As [`Family::put`]; `InvalidArgument` for a snapshot or family of another database.
+    #[doc(alias = "transaction")]
+    #[doc(alias = "compare_and_swap")]
+    pub fn write_if_unchanged<K: AsRef<[u8]>>(
+        &self,
+        batch: WriteBatch,
+        since: &Snapshot,
+        keys: &[(&Family, K)],
+    ) -> Result<()> {
+        self.write_if_unchanged_with(batch, since, keys, &WriteOptions::new())
+    }
+
+    /// The same, as `options` say.
+    ///
+    /// # Errors
+    /// As [`Db::write_if_unchanged`].
+    pub fn write_if_unchanged_with<K: AsRef<[u8]>>(
+        &self,
+        batch: WriteBatch,
+        since: &Snapshot,
+        keys: &[(&Family, K)],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let keys: Vec<_> =
+            keys.iter().map(|(family, key)| (family.engine_family(), key.as_ref())).collect();
+        self.engine().write_if_unchanged(options, batch, since.moment(), &keys)
+    }
+
     /// All families as they are now. What it sees stays on the disk until its last clone is
     /// dropped.
     #[doc(alias = "GetSnapshot")]

@@ -51,6 +51,10 @@ impl Snapshot {
     pub fn engine_snapshot(&self) -> Option<&Moment> {
         self.default.moment.as_ref()
     }
+
+    pub(super) fn moment(&self) -> &Moment {
+        self.default.moment.as_ref().expect("a snapshot's view has a moment")
+    }
 }
 
 impl Deref for Snapshot {

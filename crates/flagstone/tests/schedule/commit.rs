@@ -5,13 +5,14 @@ use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use flagstone::base::{Comparator, SubCode, UserComparator};
+use flagstone::base::{Code, Comparator, SubCode, UserComparator};
+use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::options::{Options, ReadOptions};
+use flagstone::options::{Options, ReadOptions, WriteOptions};
 use testkit::compare::scan;
 
 use crate::explore::{explore, explore_with_panics};
-use crate::world::{Disk, PATH, join, open, options, put, thread, threads, write};
+use crate::world::{Disk, PATH, close, join, open, options, put, thread, threads, write};
 
 /// The number in a value; 0 for none.
 fn number(value: Option<flagstone::db::Value>) -> u64 {
@@ -98,6 +99,40 @@ fn batches_are_whole() {
         let threads: Vec<_> = writers.chain([reader]).collect();
         join(threads);
         db.close().expect("a clean close");
+    });
+}
+
+/// Of increments that are written if nothing has changed since they were read, none is lost, though
+/// writes are still being inserted or synced, and memtables become tables.
+#[test]
+fn no_increment_is_lost() {
+    explore("commit::no_increment_is_lost", 300, || {
+        let (disk, db) = open(&[("disable_auto_compactions", "true")]);
+        let mut all = threads(3, &db, |db, writer| {
+            let family = db.default_column_family();
+            for _ in 0..2 {
+                loop {
+                    let before = db.snapshot();
+                    let options =
+                        ReadOptions { snapshot: Some(before.clone()), ..ReadOptions::default() };
+                    let sum = number(db.get_with(&options, family, "sum").expect("a lookup"));
+                    let mut batch = WriteBatch::new();
+                    batch.put("sum", (sum + 1).to_string()).expect("a short entry");
+                    let how = WriteOptions { sync: writer == 0, ..WriteOptions::default() };
+                    match db.write_if_unchanged(&how, batch, &before, &[(family, b"sum")]) {
+                        Ok(()) => break,
+                        Err(error) => assert_eq!(error.code(), Code::Busy, "{error}"),
+                    }
+                    shuttle::thread::yield_now();
+                }
+            }
+        });
+        all.extend(threads(1, &db, |db, _| {
+            (0..2).for_each(|_| db.flush_all().expect("a flush"));
+        }));
+        join(all);
+        assert_eq!(get(&db, "sum"), 6);
+        close(&disk, &db);
     });
 }
 

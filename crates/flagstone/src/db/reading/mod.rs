@@ -13,6 +13,7 @@ pub(super) mod read;
 mod reader;
 pub(super) mod refresh;
 pub(super) mod source;
+pub(super) mod unchanged;
 pub(super) mod value;
 pub(super) mod value_reader;
 

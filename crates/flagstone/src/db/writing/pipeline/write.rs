@@ -13,11 +13,12 @@
 //! **Lock order.** commit, then state. Readers take neither.
 
 use crate::base::checksum::Suffix;
-use crate::base::sync::Ordering;
+use crate::base::sync::{MutexGuard, Ordering};
 use crate::base::{Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode};
 use crate::batch::WriteBatch;
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
+use crate::db::reading::unchanged::{Asked, Unchanged};
 use crate::db::statistics::Ticker;
 use crate::db::writing::commit::{Commit, Pins};
 use crate::db::writing::direct_blob::{BlobsOfBatch, OwnFile, Source};
@@ -34,13 +35,28 @@ const SUMMED_MIN: usize = 512;
 impl Pipeline {
     /// Writes a batch atomically.
     pub(crate) fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
-        self.write_batch(options, batch).inspect_err(|error| self.tree.refused(error))
+        self.write_batch(options, batch, None).inspect_err(|error| self.tree.refused(error))
+    }
+
+    /// Writes a batch if none of these keys was written behind their snapshot.
+    ///
+    /// # Errors
+    /// `Busy` if one was.
+    pub(in crate::db) fn write_if_unchanged(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        unchanged: &Unchanged<'_>,
+    ) -> Result<()> {
+        self.write_batch(options, batch, Some(unchanged))
+            .inspect_err(|error| self.tree.refused(error))
     }
 
     pub(in crate::db) fn write_batch(
         &self,
         options: &WriteOptions,
         batch: &mut WriteBatch,
+        unchanged: Option<&Unchanged<'_>>,
     ) -> Result<()> {
         let bytes = batch.byte_size() as u64;
         let _counted = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
@@ -54,11 +70,11 @@ impl Pipeline {
         {
             let _copied =
                 self.tables.account().hold_large(MemoryKind::Writes, separated.memory_usage());
-            let committed = self.commit(options, &mut separated, blobs, bytes);
+            let committed = self.commit(options, &mut separated, blobs, bytes, unchanged);
             batch.set_sequence(separated.sequence());
             return committed;
         }
-        self.commit(options, batch, BlobsOfBatch::Nothing, bytes)
+        self.commit(options, batch, BlobsOfBatch::Nothing, bytes, unchanged)
     }
 
     /// Sets one key to a large value, which is not copied if it goes to a blob file.
@@ -92,7 +108,7 @@ impl Pipeline {
                 }
             };
         let _copied = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
-        self.commit(options, &mut batch, blobs, bytes)
+        self.commit(options, &mut batch, blobs, bytes, None)
     }
 
     /// Commits a batch whose large values lie in `blobs`; with them it has `bytes` bytes.
@@ -102,12 +118,18 @@ impl Pipeline {
         batch: &mut WriteBatch,
         mut blobs: BlobsOfBatch<'_>,
         bytes: u64,
+        unchanged: Option<&Unchanged<'_>>,
     ) -> Result<()> {
         let families = NamedFamilies::of(batch, &blobs)?;
         let tail = self.tail_of(options, batch, &blobs);
         let mut pins = self.memtables.shown.pins();
+        // Let go of without the lock.
+        let mut asked = Asked::default();
         let appended = {
-            let commit = &mut self.commit.lock();
+            let commit = &mut match unchanged {
+                None => self.commit.lock(),
+                Some(unchanged) => self.lock_unchanged(unchanged, &mut asked)?,
+            };
             let locked = Locked {
                 pipeline: self,
                 commit,
@@ -144,6 +166,26 @@ impl Pipeline {
         self.insertions.wait_for(turn)?;
         self.insertions.publish(last);
         Ok(())
+    }
+
+    /// Takes the commit lock at a moment at which none of these keys was written behind their
+    /// snapshot. Until it is given back none is.
+    #[cold]
+    fn lock_unchanged<'a>(
+        &'a self,
+        unchanged: &Unchanged<'_>,
+        asked: &mut Asked,
+    ) -> Result<MutexGuard<'a, Commit>> {
+        loop {
+            *asked = unchanged.ask_tables(&self.reader)?;
+            let commit = self.commit.lock();
+            if !Mutant::AskBeforeInsertions.is_on() {
+                self.insertions.wait_for_all(&commit.turns)?;
+            }
+            if unchanged.ask_memtables(asked)? {
+                return Ok(commit);
+            }
+        }
     }
 
     /// What must be in order: the record, its sequence numbers, the memtables that it goes to, and
@@ -350,7 +392,7 @@ impl Pipeline {
         self.admit(options, key.len() as u64)?;
         let (mut batch, file) = self.blobs.complete_own_file(own, family, key)?;
         let blobs = BlobsOfBatch::Whole(family.id, file.clone());
-        self.commit(options, &mut batch, blobs, bytes)
+        self.commit(options, &mut batch, blobs, bytes, None)
             .inspect_err(|_| self.blobs.give_up_uncommitted(file))
     }
 

@@ -27,7 +27,7 @@ fn what_is_written_again_lies_in_a_file_of_the_memtable_that_names_it() {
     db.flush_all().unwrap();
     (0..6).for_each(|_| db.put("another", [3; 3500]).unwrap());
     db.delete("another").unwrap();
-    inner.pipeline.commit(&WriteOptions::default(), &mut separated, blobs, 3000).unwrap();
+    inner.pipeline.commit(&WriteOptions::default(), &mut separated, blobs, 3000, None).unwrap();
     // The memtable before is flushed, and files that nothing refers to are removed.
     db.wait_for_compactions().unwrap();
     for _ in 0..2 {

@@ -1,0 +1,177 @@
+//! Whether keys were written behind a snapshot: what a conditional write asks.
+//!
+//! **Algorithm**
+//! 1. Without the commit lock, the tables are asked that may hold newer versions of the keys
+//!    ([`Unchanged::ask_tables`]): those whose largest sequence number lies behind the snapshot.
+//! 2. With the commit lock, when all writes that have begun are inserted, the memtables are asked
+//!    ([`Unchanged::ask_memtables`]). If the family's tables are others by then, a flush may have
+//!    moved entries into them: give the lock back, and begin again.
+//!
+//! **Invariants**
+//! 1. The snapshot lives meanwhile. So no compaction gives a version behind it the sequence number
+//!    0, and a deletion stays as long as the snapshot sees what it deletes. Versions behind the
+//!    snapshot that cancel each other (a put and its deletion) may be gone without a trace: the key
+//!    is then as the snapshot sees it, and counts as unchanged.
+//! 2. What was pinned is let go of without the commit lock: it may be the last that keeps memory
+//!    and files.
+//!
+//! A table that is dropped as a whole (`delete_files_in_range`, FIFO compaction) and what a
+//! compaction filter removes are no writes.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::base::{
+    Code, ColumnFamilyId, Error, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber,
+    key_in_words,
+};
+use crate::db::family::{Family, SuperVersion};
+use crate::db::reading::Reader;
+use crate::db::reading::read::{may_hold, read_settings};
+use crate::db::tables::tombstones_of;
+use crate::manifest::{TableFile, Version};
+use crate::memtable::MemTable;
+use crate::options::ReadOptions;
+use crate::sst::LookupKey;
+
+/// Keys that must not have been written behind a snapshot.
+pub(in crate::db) struct Unchanged<'a> {
+    /// The last sequence number that the snapshot sees.
+    since: SequenceNumber,
+    keys: Vec<(Arc<Family>, &'a [u8])>,
+}
+
+/// What was asked, of each family once. To be dropped without the commit lock.
+#[derive(Default)]
+pub(in crate::db) struct Asked {
+    /// Whose tables were asked.
+    tables: Vec<(ColumnFamilyId, Arc<SuperVersion>)>,
+    /// Whose memtables were.
+    memtables: Vec<Arc<SuperVersion>>,
+}
+
+impl<'a> Unchanged<'a> {
+    pub(in crate::db) fn new(since: SequenceNumber) -> Self {
+        Self { since, keys: Vec::new() }
+    }
+
+    pub(in crate::db) fn push(&mut self, family: Arc<Family>, key: &'a [u8]) {
+        self.keys.push((family, key));
+    }
+
+    /// Step 1.
+    ///
+    /// # Errors
+    /// `Busy` if a key was written; `Corruption` or `IoError` of a table.
+    pub(in crate::db) fn ask_tables(&self, reader: &Reader) -> Result<Asked> {
+        let mut asked = Asked::default();
+        for (family, key) in &self.keys {
+            let current = match asked.tables.iter().find(|(id, _)| *id == family.id) {
+                Some((_, current)) => current.clone(),
+                None => {
+                    let current = family.current.load_full();
+                    asked.tables.push((family.id, current.clone()));
+                    current
+                }
+            };
+            if self.is_in_tables(reader, family, &current.version, key)? {
+                return Err(is_changed(family, key));
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Step 2. `false` if the tables are others than those that were asked.
+    ///
+    /// # Errors
+    /// `Busy` if a key was written.
+    pub(in crate::db) fn ask_memtables(&self, asked: &mut Asked) -> Result<bool> {
+        for (family, key) in &self.keys {
+            let current = family.current.load_full();
+            asked.memtables.push(current.clone());
+            let seen = asked.tables.iter().find(|(id, _)| *id == family.id);
+            if seen.is_none_or(|(_, seen)| !Arc::ptr_eq(&seen.version, &current.version))
+                && !Mutant::ForgetNewTables.is_on()
+            {
+                return Ok(false);
+            }
+            if current.generations().any(|mem| self.is_in_memtable(mem, key)) {
+                return Err(is_changed(family, key));
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_in_memtable(&self, mem: &MemTable, key: &[u8]) -> bool {
+        let mut newest = mem.covering_sequence(key, MAX_SEQUENCE_NUMBER);
+        mem.get(key, MAX_SEQUENCE_NUMBER, |sequence, _, _| {
+            newest = newest.max(sequence);
+            ControlFlow::Break(())
+        });
+        newest > self.since
+    }
+
+    fn is_in_tables(
+        &self,
+        reader: &Reader,
+        family: &Family,
+        version: &Version,
+        key: &[u8],
+    ) -> Result<bool> {
+        let target = KeyBuffer::for_seek(key, MAX_SEQUENCE_NUMBER);
+        let sought = LookupKey::new(target.as_key());
+        for file in version.levels[0].iter().filter(|file| may_hold(family, file, key)) {
+            if self.is_in_table(reader, family, file, &sought)? {
+                return Ok(true);
+            }
+        }
+        for level in 1..version.levels.len() {
+            let first = version.file_index_for_key(level, target.as_key());
+            // A key's versions may straddle tables.
+            let files = version.levels[level][first..].iter().take_while(|file| {
+                family.comparator().compare(file.meta.smallest.user_key(), key).is_le()
+            });
+            for file in files {
+                if self.is_in_table(reader, family, file, &sought)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_in_table(
+        &self,
+        reader: &Reader,
+        family: &Family,
+        file: &TableFile,
+        sought: &LookupKey<'_>,
+    ) -> Result<bool> {
+        if file.meta.largest_seqno <= self.since {
+            return Ok(false);
+        }
+        let table = reader.tables.open_for(family, file, false)?;
+        let mut newest = tombstones_of(table).map_or(0, |tombstones| {
+            tombstones.covering_sequence(sought.target().user_key(), MAX_SEQUENCE_NUMBER)
+        });
+        let settings = read_settings(&ReadOptions::default());
+        if table.has_points()
+            && let Some(admitted) = table.admit(sought, &settings, false)?
+        {
+            table.get_admitted(admitted, sought, &settings, |sequence, _, _| {
+                newest = newest.max(sequence);
+                Ok(ControlFlow::Break(()))
+            })?;
+        }
+        Ok(newest > self.since)
+    }
+}
+
+fn is_changed(family: &Family, key: &[u8]) -> Error {
+    let message = format!(
+        "key {} of column family '{}' was written after the snapshot; read it anew, and try again",
+        key_in_words(key),
+        family.name
+    );
+    Error::new(Code::Busy, message)
+}
