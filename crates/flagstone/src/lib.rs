@@ -32,7 +32,8 @@
 //! # }
 //! ```
 //!
-//! **Keep several kinds of data.** A [`Family`] has keys and options of its own.
+//! **Keep several kinds of data.** A [`Family`] has keys and options of its own. In one of
+//! [`Builder::expiring_family`] values are gone after a time.
 //!
 //! ```
 //! # use flagstone::Db;
@@ -50,7 +51,8 @@
 //! ```
 //!
 //! **Change several keys at once.** A [`WriteBatch`] takes place as a whole or not at all, in
-//! however many families.
+//! however many families; by [`Db::write_if_unchanged`] only if the keys that were read are as they
+//! were.
 //!
 //! ```
 //! # use flagstone::{Db, WriteBatch};
@@ -213,11 +215,11 @@ pub mod wal;
 pub use base::{Code, ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, SubCode};
 pub use batch::{Operation, WriteBatch};
 pub use db::{
-    BlobWriter as ValueWriter, HeldCompactions, Iter as Cursor, Statistics, Ticker, Update,
+    BlobWriter as ValueWriter, ExpiringValue, HeldCompactions, Statistics, Ticker, Update,
     UpdatePosition, Updates, Value, ValuePart, ValueReader,
 };
 pub use env::Env;
-pub use front::{Builder, Db, Entry, Family, Keys, Range, Snapshot, View, reports};
+pub use front::{Builder, Cursor, Db, Entry, Family, Keys, Range, Snapshot, View, reports};
 
 // Options of a database, of a family, and of single calls.
 pub use options::{

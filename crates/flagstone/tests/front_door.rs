@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use flagstone::{
     Code, Comparator, Cursor, Db, FilterDecision, ReadOptions, Result, WriteBatch, WriteOptions,
@@ -471,4 +473,101 @@ fn conditional_increments_of_many_threads_are_all_there() {
         }
     });
     assert_eq!(number(&db), 200);
+}
+
+/// A clock that a test sets.
+#[derive(Default)]
+struct Clock(std::sync::atomic::AtomicU64);
+
+impl flagstone::env::Clock for Clock {
+    fn now_us(&self) -> u64 {
+        self.unix_seconds() * 1_000_000
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        1_700_000_000 + self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    fn sleep(&self, duration: Duration) {
+        flagstone::Env::os().clock.sleep(duration);
+    }
+}
+
+/// Every kind of read takes the stamps off, and what has no place for one is refused.
+fn check_single_reads(db: &Db, sessions: &flagstone::Family) {
+    let found = sessions.get_with_expiry("ada").unwrap().unwrap();
+    assert_eq!((&*found.value, found.expiry), (&b"1815"[..], Some(1_700_003_600)));
+    assert_eq!(&*sessions.get_part("ada", 1..9).unwrap().unwrap().bytes, b"815");
+    assert_eq!(texts(db.iter()), ["plain=always"]);
+    let before = db.snapshot().family(sessions).unwrap();
+    assert_eq!(before.get("ada").unwrap().unwrap(), "1815");
+    testkit::history::block_on(async {
+        assert_eq!(sessions.get_async("ada").await.unwrap().unwrap(), "1815");
+        let many = sessions.get_many_async(&["ada", "none"]).await.unwrap();
+        assert!(many[0].as_deref() == Some(b"1815") && many[1].is_none());
+    });
+    assert_eq!(code(sessions.put_in_pieces("film", &WriteOptions::new())), Code::NotSupported);
+    assert_eq!(code(db.put_for("key", "value", Duration::from_secs(1))), Code::InvalidArgument);
+}
+
+#[test]
+fn values_of_an_expiring_family_are_gone_in_time() {
+    let directory = temporary();
+    let clock = Arc::new(Clock::default());
+    let at = |seconds| clock.0.store(seconds, std::sync::atomic::Ordering::Relaxed);
+    let env = flagstone::Env { clock: clock.clone(), ..flagstone::Env::os() };
+    let builder = || Db::builder(directory.path()).options(|options| options.env = env.clone());
+    let hour = Duration::from_secs(3600);
+    let last = |family: &mut flagstone::ColumnFamilyOptions| {
+        family.merge_with("last", |_, _, operands| Some(operands.last()?.to_vec()));
+    };
+    let db = builder().expiring_family("sessions", hour, last).open().unwrap();
+    let sessions = db.column_family("sessions").unwrap();
+    assert_eq!((sessions.ttl(), db.ttl()), (Some(hour), None));
+    sessions.put("ada", "1815").unwrap();
+    sessions.put_with("alan", "1912", &WriteOptions::synced()).unwrap();
+    sessions.put_for("day", "24 hours", 24 * hour).unwrap();
+    sessions.put_for("ever", "always", Duration::MAX).unwrap();
+    sessions.merge("merged", "operand").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put_cf(&sessions, "batch", "hour").unwrap();
+    batch.put("plain", "always").unwrap();
+    let keys = [(&sessions, "batch")];
+    db.write_if_unchanged(batch, &db.snapshot(), &keys).unwrap();
+
+    let all = ["ada=1815", "alan=1912", "batch=hour", "day=24 hours", "ever=always"];
+    let all: Vec<_> = all.into_iter().chain(["merged=operand"]).collect();
+    assert_eq!(texts(sessions.iter()), all);
+    assert_eq!(texts(sessions.range("b".."d").rev()), ["batch=hour"]);
+    check_single_reads(&db, &sessions);
+    db.close().unwrap();
+
+    // Where it is not named, it expires all the same.
+    at(3601);
+    let db = Db::open_with_stored_options(directory.path());
+    assert_eq!(code(db), Code::InvalidArgument, "the closure is not stored");
+    let db = builder().options(|options| last(&mut options.cf)).open().unwrap();
+    let sessions = db.column_family("sessions").unwrap();
+    assert_eq!(texts(sessions.iter()), ["day=24 hours", "ever=always"]);
+    assert!(!sessions.contains_key("merged").unwrap());
+    let mut cursor = sessions.cursor(&ReadOptions::default()).unwrap();
+    cursor.seek_to_first();
+    assert_eq!(cursor.key(), b"day");
+    assert_eq!(texts(db.iter()), ["plain=always"]);
+    db.close().unwrap();
+
+    let wrong = builder().column_family("sessions", last).open();
+    assert_eq!(code(wrong), Code::InvalidArgument);
+    let wrong = builder().expiring_family("default", hour, |_| {}).open();
+    assert_eq!(code(wrong), Code::InvalidArgument);
+    at(24 * 3600 + 1);
+    let db = builder().expiring_family("sessions", hour, last).open().unwrap();
+    let sessions = db.column_family("sessions").unwrap();
+    assert_eq!(texts(sessions.iter()), ["ever=always"]);
+    sessions.compact().unwrap();
+    // One that lives for ever, and the operand, which becomes a value first.
+    assert_eq!(sessions.int_property("rocksdb.estimate-num-keys"), Some(2));
+    let other = db.create_expiring_family("other", hour, |_| {}).unwrap();
+    other.put("key", "value").unwrap();
+    assert_eq!(texts(other.iter()), ["key=value"]);
 }

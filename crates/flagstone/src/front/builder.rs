@@ -1,13 +1,16 @@
 //! How a database is opened.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::base::{Error, Result};
 use crate::db;
 use crate::front::database::Db;
 use crate::front::reports::SalvageReport;
-use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
+use crate::options::{self, ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
 use crate::salvage::salvage;
+use crate::ttl::{TtlDb, TtlOptions};
 
 /// How a database is opened: made by [`Db::builder`].
 ///
@@ -28,7 +31,7 @@ use crate::salvage::salvage;
 pub struct Builder {
     path: PathBuf,
     options: Options,
-    families: Vec<(String, ColumnFamilyOptions)>,
+    families: Vec<(String, ColumnFamilyOptions, Option<Duration>)>,
 }
 
 impl Builder {
@@ -55,7 +58,28 @@ impl Builder {
     ) -> Self {
         let mut options = ColumnFamilyOptions::default();
         with(&mut options);
-        self.families.push((name.into(), options));
+        self.families.push((name.into(), options, None));
+        self
+    }
+
+    /// Opens a column family whose values live for `ttl` from their writing on, and are then no
+    /// longer found; compactions remove them. It is made if there is none, with default options as
+    /// changed by `with`. [`Family::put_for`](crate::Family::put_for) gives a value a time to live
+    /// of its own.
+    ///
+    /// The time of writing is stored with each value, as RocksDB's `DBWithTTL` does, so a family
+    /// either expires from its creation on or never. Its time to live may change from opening to
+    /// opening, and then holds for what is stored, too. Where the family is not named, the last one
+    /// goes on. Parts of a second are dropped; less than one is for ever.
+    pub fn expiring_family(
+        mut self,
+        name: impl Into<String>,
+        ttl: Duration,
+        with: impl FnOnce(&mut ColumnFamilyOptions),
+    ) -> Self {
+        let mut options = ColumnFamilyOptions::default();
+        with(&mut options);
+        self.families.push((name.into(), options, Some(ttl)));
         self
     }
 
@@ -63,23 +87,26 @@ impl Builder {
     ///
     /// # Errors
     /// As [`Db::open`]; also `InvalidArgument` if a family is named twice, an option is out of
-    /// range, there is no database and `create_if_missing` is off, or there is one and
-    /// `error_if_exists` is on.
+    /// range, a family that expires is opened as one that does not, or the other way round, there
+    /// is no database and `create_if_missing` is off, or there is one and `error_if_exists` is on.
     pub fn open(mut self) -> Result<Db> {
         self.options.create_missing_column_families |= self.options.create_if_missing;
         let families = self.all_families()?;
-        db::Db::open_with_families(&self.path, &self.options, &named(&families)).map(Db::of)
+        let (path, options) = (&self.path, &self.options);
+        open_by(options, &families, |listed| db::Db::open_with_families(path, options, listed))
     }
 
     /// Opens the database for reading, without changing anything in its directory. What a writer
     /// changes meanwhile is not seen.
     ///
     /// # Errors
-    /// As [`Db::open`]; `InvalidArgument` if there is no database or a family is not there.
+    /// As [`Builder::open`]; `InvalidArgument` if there is no database or a family is not there.
     pub fn open_read_only(self) -> Result<Db> {
         let families = self.all_families()?;
-        db::Db::open_read_only_with_families(&self.path, &self.options, &named(&families))
-            .map(Db::of)
+        let (path, options) = (&self.path, &self.options);
+        open_by(options, &families, |listed| {
+            db::Db::open_read_only_with_families(path, options, listed)
+        })
     }
 
     /// Rebuilds a damaged database, whatever is left of it, in the new directory `target`: every
@@ -91,30 +118,81 @@ impl Builder {
     /// open; `IoError`.
     #[doc(alias = "RepairDB")]
     pub fn salvage_to(self, target: impl AsRef<Path>) -> Result<SalvageReport> {
-        let Self { path, options, families } = &self;
-        salvage(path, target.as_ref(), options, &named(families), &mut |_| ())
+        let families: Vec<_> =
+            self.families.iter().map(|(name, family, _)| (name.as_str(), family.clone())).collect();
+        salvage(&self.path, target.as_ref(), &self.options, &families, &mut |_| ())
     }
 
     /// The families that are named, and those that exist beside them.
-    fn all_families(&self) -> Result<Vec<(String, ColumnFamilyOptions)>> {
-        let mut all = self.families.clone();
-        for (at, (name, _)) in self.families.iter().enumerate() {
-            if self.families[..at].iter().any(|(earlier, _)| earlier == name) {
-                let message = format!("the column family '{name}' is named twice");
-                return Err(Error::invalid_argument(message).at(&self.path));
+    fn all_families(&self) -> Result<Vec<Opened>> {
+        let stored = self.stored_ttls()?;
+        let mut all = Vec::new();
+        for (name, options, ttl) in &self.families {
+            if all.iter().any(|(earlier, _, _)| earlier == name) {
+                return Err(self.refuse(format!("the column family '{name}' is named twice")));
+            }
+            match (stored.get(name), ttl) {
+                (Some(Some(seconds)), None) => {
+                    return Err(self.refuse(format!(
+                        "the values of column family '{name}' expire, last after {seconds} seconds; open it as \
+                         Builder::expiring_family"
+                    )));
+                }
+                (Some(None), Some(_)) => {
+                    return Err(self.refuse(format!(
+                        "the values of column family '{name}' do not carry the time of their writing, so they cannot \
+                         expire; copy them to a new family"
+                    )));
+                }
+                _ => all.push((name.clone(), options.clone(), ttl.map(lifetime).transpose()?)),
             }
         }
         let existing = db::existing_families(&self.options.env, &self.path)?;
         let default = DEFAULT_COLUMN_FAMILY_NAME.to_string();
         for name in std::iter::once(default).chain(existing) {
-            if !all.iter().any(|(named, _)| *named == name) {
-                all.push((name, self.options.cf.clone()));
+            if !all.iter().any(|(named, _, _)| *named == name) {
+                let ttl = stored.get(&name).copied().flatten().map(TtlOptions::strict);
+                all.push((name, self.options.cf.clone(), ttl));
             }
         }
         Ok(all)
     }
+
+    /// How long values of the families live in seconds, or for ever, as the newest OPTIONS file
+    /// says that can be read.
+    fn stored_ttls(&self) -> Result<BTreeMap<String, Option<u64>>> {
+        let env = &self.options.env;
+        let stored = match options::load_readable(env, &self.path) {
+            Err(error) if error.is_not_found() => return Ok(BTreeMap::new()),
+            stored => stored?.0,
+        };
+        let families = stored.into_iter().flat_map(|stored| stored.families);
+        Ok(families.map(|(name, family)| (name, family.recorded_ttl())).collect())
+    }
+
+    fn refuse(&self, message: String) -> Error {
+        Error::invalid_argument(message).at(&self.path)
+    }
 }
 
-fn named(families: &[(String, ColumnFamilyOptions)]) -> Vec<(&str, ColumnFamilyOptions)> {
-    families.iter().map(|(name, options)| (name.as_str(), options.clone())).collect()
+/// A family to open: its name, its options, and how long its values live, unless for ever.
+pub(super) type Opened = (String, ColumnFamilyOptions, Option<TtlOptions>);
+
+/// Values that live for `ttl`, and are then not found.
+pub(super) fn lifetime(ttl: Duration) -> Result<TtlOptions> {
+    if ttl == Duration::MAX {
+        return Err(Error::invalid_argument("a family whose values live for ever does not expire"));
+    }
+    Ok(TtlOptions::strict(ttl.as_secs()))
+}
+
+/// Opens a database with families some of which expire.
+pub(super) fn open_by(
+    options: &Options,
+    families: &[Opened],
+    open: impl FnOnce(&[(&str, ColumnFamilyOptions)]) -> Result<db::Db>,
+) -> Result<Db> {
+    let families: Vec<_> =
+        families.iter().map(|(name, family, ttl)| (name.as_str(), family.clone(), *ttl)).collect();
+    TtlDb::open_mixed(options, &families, open).map(Db::of)
 }

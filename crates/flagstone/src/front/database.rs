@@ -3,15 +3,17 @@
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::base::{Error, Result};
 use crate::batch::WriteBatch;
 use crate::db;
 use crate::env::Env;
-use crate::front::builder::Builder;
-use crate::front::family::Family;
+use crate::front::builder::{Builder, lifetime, open_by};
+use crate::front::family::{self, Family};
 use crate::front::snapshot::Snapshot;
 use crate::options::{self, ColumnFamilyOptions, Options, WriteOptions};
+use crate::ttl::{TtlDb, TtlOptions};
 
 /// An open database.
 ///
@@ -44,9 +46,13 @@ pub struct Db {
 }
 
 impl Db {
-    pub(super) fn of(engine: db::Db) -> Self {
-        let family = engine.default_column_family().clone();
-        Self { default: Family::of(engine, family) }
+    pub(super) fn of(engine: TtlDb) -> Self {
+        let family = engine.base().default_column_family().clone();
+        Self { default: Family::of(&engine, family) }
+    }
+
+    fn stamping(&self) -> &TtlDb {
+        &self.default.view().engine
     }
 
     /// Opens the database in the directory `path` with all of its column families, and makes it if
@@ -78,9 +84,16 @@ impl Db {
             let message = "there is no OPTIONS file, which a database writes when it is opened";
             return Err(Error::invalid_argument(message).at(path));
         };
-        let families: Vec<_> =
-            stored.families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
-        db::Db::open_with_families(path, &stored.options, &families).map(Self::of)
+        let families: Vec<_> = stored
+            .families
+            .into_iter()
+            .map(|(name, family)| {
+                let ttl = family.recorded_ttl().map(TtlOptions::strict);
+                (name, family, ttl)
+            })
+            .collect();
+        let options = &stored.options;
+        open_by(options, &families, |listed| db::Db::open_with_families(path, options, listed))
     }
 
     /// The names of the column families of the database in the directory `path`, in the order of
@@ -102,13 +115,13 @@ impl Db {
         let family = self.engine().column_family(name).ok_or_else(|| {
             Error::not_found(format!("there is no column family '{name}'")).at(self.path())
         })?;
-        Ok(Family::of(self.engine().clone(), family))
+        Ok(Family::of(self.stamping(), family))
     }
 
     /// All column families, in the order of their creation.
     pub fn column_families(&self) -> Vec<Family> {
         let families = self.engine().column_families();
-        families.into_iter().map(|family| Family::of(self.engine().clone(), family)).collect()
+        families.into_iter().map(|family| Family::of(self.stamping(), family)).collect()
     }
 
     /// Makes a column family, with default options as changed by `with`. Durable when the call
@@ -125,7 +138,25 @@ impl Db {
         let mut options = ColumnFamilyOptions::default();
         with(&mut options);
         let family = self.engine().create_column_family(name, &options)?;
-        Ok(Family::of(self.engine().clone(), family))
+        Ok(Family::of(self.stamping(), family))
+    }
+
+    /// Makes a column family whose values live for `ttl`, as
+    /// [`Builder::expiring_family`] says, with default options as changed by `with`.
+    ///
+    /// # Errors
+    /// As [`Db::create_column_family`]; `InvalidArgument` for a time to live of more than 68 years.
+    pub fn create_expiring_family(
+        &self,
+        name: &str,
+        ttl: Duration,
+        with: impl FnOnce(&mut ColumnFamilyOptions),
+    ) -> Result<Family> {
+        let mut options = ColumnFamilyOptions::default();
+        with(&mut options);
+        let engine = self.stamping();
+        let family = engine.create_column_family(name, &options, lifetime(ttl)?)?;
+        Ok(Family::of(engine, family))
     }
 
     /// Drops a column family with all that it holds. Durable when the call returns. Reads through
@@ -157,7 +188,7 @@ impl Db {
     /// # }
     /// ```
     pub fn write(&self, batch: WriteBatch) -> Result<()> {
-        self.engine().write(batch)
+        self.write_with(batch, &WriteOptions::new())
     }
 
     /// The same, as `options` say.
@@ -166,7 +197,7 @@ impl Db {
     /// As [`Family::put`].
     #[doc(alias = "write_opt")]
     pub fn write_with(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
-        self.engine().write_with(options, batch)
+        family::write(self.stamping(), batch, options)
     }
 
     /// Writes a batch if none of `keys` was written after `since`: put, deleted, merged into, or
@@ -228,7 +259,8 @@ impl Db {
     ) -> Result<()> {
         let keys: Vec<_> =
             keys.iter().map(|(family, key)| (family.engine_family(), key.as_ref())).collect();
-        self.engine().write_if_unchanged(options, batch, since.moment(), &keys)
+        let (stamped, _under_way) = self.stamping().stamp_some(batch)?;
+        self.engine().write_if_unchanged(options, stamped, since.moment(), &keys)
     }
 
     /// All families as they are now. What it sees stays on the disk until its last clone is
@@ -236,7 +268,7 @@ impl Db {
     #[doc(alias = "GetSnapshot")]
     #[track_caller]
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::of(self.engine(), self.engine().snapshot())
+        Snapshot::of(self.stamping(), self.engine().snapshot())
     }
 
     /// Where the database is.

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::time::Duration;
 
-use crate::base::{ColumnFamilyId, Result};
+use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::WriteBatch;
 use crate::db::{self, BlobWriter, ColumnFamily};
 use crate::front::view::View;
 use crate::options::{ColumnFamilyOptions, WriteOptions};
+use crate::ttl::TtlDb;
 
 /// A column family of an open database: keys with their values, in order.
 ///
@@ -38,12 +40,16 @@ pub struct Family {
 }
 
 impl Family {
-    pub(super) fn of(db: db::Db, family: ColumnFamily) -> Self {
-        Self { view: View { db, family, moment: None } }
+    pub(super) fn of(engine: &TtlDb, family: ColumnFamily) -> Self {
+        Self { view: View::of(engine, family, None) }
+    }
+
+    pub(super) fn view(&self) -> &View {
+        &self.view
     }
 
     pub(super) fn engine(&self) -> &db::Db {
-        &self.view.db
+        self.view.db()
     }
 
     /// The engine's own handle of the family.
@@ -66,7 +72,12 @@ impl Family {
     #[doc(alias = "insert")]
     #[doc(alias = "put_cf")]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.view.db.put_cf(&self.view.family, key, value)
+        let View { engine, family, expires, .. } = &self.view;
+        if *expires {
+            engine.put_cf(family, key, value)
+        } else {
+            engine.base().put_cf(family, key, value)
+        }
     }
 
     /// The same, written as `options` say.
@@ -80,7 +91,49 @@ impl Family {
         value: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.write(options, |batch, family| batch.put_cf(family, key, value))
+        self.write_one(options, |batch, family| batch.put_cf(family, key, value))
+    }
+
+    /// Sets `key` to a value that lives for `ttl`, and not as long as others of the family: for a
+    /// family of [`Builder::expiring_family`](crate::Builder::expiring_family). [`Duration::MAX`]
+    /// is for ever. Parts of a second are dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let hour = Duration::from_secs(3600);
+    /// let db = flagstone::Db::builder(directory.path())
+    ///     .expiring_family("sessions", hour, |_| {})
+    ///     .open()?;
+    /// let sessions = db.column_family("sessions")?;
+    /// sessions.put("ada", "an hour")?;
+    /// sessions.put_for("alan", "a day", 24 * hour)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Family::put`]; `InvalidArgument` in a family whose values do not expire, or if the
+    /// expiry is later than 2038 plus the family's time to live.
+    pub fn put_for(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        let View { engine, family, .. } = &self.view;
+        if ttl == Duration::MAX {
+            return engine.put_for_ever(&WriteOptions::new(), family, key, value);
+        }
+        let expiry = engine.base().env().clock.unix_seconds().saturating_add(ttl.as_secs());
+        engine.put_until(&WriteOptions::new(), family, key, value, expiry)
+    }
+
+    /// How long the family's values live; `None` if for ever.
+    pub fn ttl(&self) -> Option<Duration> {
+        let seconds = self.view.engine.ttl(&self.view.family).ok()?;
+        Some(Duration::from_secs(seconds)).filter(|ttl| !ttl.is_zero())
     }
 
     /// Removes `key`, which need not be there.
@@ -90,7 +143,7 @@ impl Family {
     #[doc(alias = "remove")]
     #[doc(alias = "delete_cf")]
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.view.db.delete_cf(&self.view.family, key)
+        self.engine().delete_cf(&self.view.family, key)
     }
 
     /// The same, written as `options` say.
@@ -99,7 +152,7 @@ impl Family {
     /// As [`Family::put`].
     #[doc(alias = "delete_opt")]
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
-        self.write(options, |batch, family| batch.delete_cf(family, key))
+        self.write_one(options, |batch, family| batch.delete_cf(family, key))
     }
 
     /// Removes `key`, which was put at most once since it was last removed, and never merged.
@@ -109,7 +162,7 @@ impl Family {
     /// As [`Family::put`].
     #[doc(alias = "SingleDelete")]
     pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.view.db.single_delete_cf(&self.view.family, key)
+        self.engine().single_delete_cf(&self.view.family, key)
     }
 
     /// Removes all keys from `range.start` on and before `range.end`, in one step.
@@ -118,7 +171,7 @@ impl Family {
     /// As [`Family::put`]; `InvalidArgument` if the range's start is after its end.
     #[doc(alias = "delete_range_cf")]
     pub fn delete_range<K: AsRef<[u8]>>(&self, range: std::ops::Range<K>) -> Result<()> {
-        self.view.db.delete_range_cf(&self.view.family, range.start, range.end)
+        self.engine().delete_range_cf(&self.view.family, range.start, range.end)
     }
 
     /// Merges `operand` into the value of `key`, as the family's merge operator does. Nothing is
@@ -128,7 +181,12 @@ impl Family {
     /// As [`Family::put`]; `InvalidArgument` if the family has no merge operator.
     #[doc(alias = "merge_cf")]
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.view.db.merge_cf(&self.view.family, key, operand)
+        let View { engine, family, expires, .. } = &self.view;
+        if *expires {
+            engine.merge_cf(family, key, operand)
+        } else {
+            engine.base().merge_cf(family, key, operand)
+        }
     }
 
     /// The same, written as `options` say.
@@ -142,7 +200,7 @@ impl Family {
         operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.write(options, |batch, family| batch.merge_cf(family, key, operand))
+        self.write_one(options, |batch, family| batch.merge_cf(family, key, operand))
     }
 
     /// Begins to set `key` to a value that is written piece by piece and need not fit into memory.
@@ -168,25 +226,29 @@ impl Family {
     /// ```
     ///
     /// # Errors
-    /// As [`Family::put`].
+    /// As [`Family::put`]; `NotSupported` in a family whose values expire.
     pub fn put_in_pieces(
         &self,
         key: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<BlobWriter> {
-        self.view.db.put_stream(&self.view.family, key, options)
+        if self.view.expires {
+            let message = "a value in pieces has no place for the time at which it expires";
+            return Err(Error::not_supported(message));
+        }
+        self.engine().put_stream(&self.view.family, key, options)
     }
 
     /// Writes a batch of one operation.
-    fn write(
+    fn write_one(
         &self,
         options: &WriteOptions,
         fill: impl FnOnce(&mut WriteBatch, ColumnFamilyId) -> Result<()>,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
         fill(&mut batch, self.view.family.id())?;
-        self.view.db.check_family(&self.view.family)?;
-        self.view.db.write_with(options, batch)
+        self.engine().check_family(&self.view.family)?;
+        write(&self.view.engine, batch, options)
     }
 }
 
@@ -196,6 +258,12 @@ impl Deref for Family {
     fn deref(&self) -> &View {
         &self.view
     }
+}
+
+/// Writes a batch, with stamps where values expire.
+pub(super) fn write(engine: &TtlDb, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+    let (stamped, _under_way) = engine.stamp_some(batch)?;
+    engine.base().write_with(options, stamped)
 }
 
 /// For [`WriteBatch::put_cf`] and its like.

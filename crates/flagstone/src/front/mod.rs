@@ -4,6 +4,7 @@
 //! - `family`: [`Family`], writes of one column family; `view`: [`View`], its reads, as of now or
 //!   as of a moment
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
+//! - `cursor`: [`Cursor`], which moves to any key
 //! - `range`: [`Range`], keys in order
 //! - `upkeep`: options, background work, copies and reports of an open database
 //! - `closures`: merge operators and compaction filters that are closures
@@ -13,6 +14,7 @@
 
 mod builder;
 mod closures;
+mod cursor;
 mod database;
 mod family;
 mod range;
@@ -22,6 +24,7 @@ mod upkeep;
 mod view;
 
 pub use builder::Builder;
+pub use cursor::Cursor;
 pub use database::Db;
 pub use family::Family;
 pub use range::{Entry, Keys, Range};

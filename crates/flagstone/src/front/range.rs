@@ -13,7 +13,7 @@ use std::iter::FusedIterator;
 use std::ops::Bound;
 
 use crate::base::{Error, Result};
-use crate::db::Iter;
+use crate::front::cursor::Cursor;
 use crate::front::view::View;
 use crate::options::ReadOptions;
 
@@ -47,8 +47,8 @@ pub struct Range {
     end: Bound<Vec<u8>>,
     /// Why there can be no entries.
     refusal: Option<Error>,
-    front: Option<Iter>,
-    back: Option<Iter>,
+    front: Option<Cursor>,
+    back: Option<Cursor>,
     has_ended: bool,
 }
 
@@ -72,7 +72,7 @@ fn behind(prefix: &[u8]) -> Bound<Vec<u8>> {
 
 impl Range {
     pub(super) fn new(mut view: View, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Self {
-        view.moment = Some(view.moment.take().unwrap_or_else(|| view.db.snapshot()));
+        view.moment = Some(view.moment.take().unwrap_or_else(|| view.db().snapshot()));
         let refusal = view.check_order::<Vec<u8>>(&(start.as_ref(), end.as_ref())).err();
         Self { view, start, end, refusal, front: None, back: None, has_ended: false }
     }
@@ -94,7 +94,7 @@ impl Range {
         Keys(self)
     }
 
-    fn cursor(&self) -> Result<Iter> {
+    fn cursor(&self) -> Result<Cursor> {
         let bound = |bound: &Bound<Vec<u8>>| match bound {
             Bound::Included(key) | Bound::Excluded(key) => Some(key.clone()),
             Bound::Unbounded => None,
@@ -202,13 +202,13 @@ impl Range {
     }
 }
 
-fn entry(cursor: Option<&mut Iter>) -> Result<Entry> {
+fn entry(cursor: Option<&mut Cursor>) -> Result<Entry> {
     let cursor = cursor.expect("a step was taken");
     let value = cursor.value()?.to_vec();
     Ok((cursor.key().to_vec(), value))
 }
 
-fn key(cursor: Option<&Iter>) -> Vec<u8> {
+fn key(cursor: Option<&Cursor>) -> Vec<u8> {
     cursor.expect("a step was taken").key().to_vec()
 }
 

@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::Deref;
 
 use crate::base::{Result, Snapshot as Moment};
-use crate::db;
 use crate::front::family::Family;
 use crate::front::view::View;
+use crate::ttl::TtlDb;
 
 /// A database as of one moment: made by [`Db::snapshot`](crate::Db::snapshot).
 ///
@@ -31,9 +31,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn of(engine: &db::Db, moment: Moment) -> Self {
-        let (db, family) = (engine.clone(), engine.default_column_family().clone());
-        Self { default: View { db, family, moment: Some(moment) } }
+    pub(super) fn of(engine: &TtlDb, moment: Moment) -> Self {
+        let family = engine.base().default_column_family().clone();
+        Self { default: View::of(engine, family, Some(moment)) }
     }
 
     /// A column family as of this moment.
@@ -41,9 +41,8 @@ impl Snapshot {
     /// # Errors
     /// `InvalidArgument` if it is of another database.
     pub fn family(&self, family: &Family) -> Result<View> {
-        let handle = family.engine_family();
-        self.default.db.check_family(handle)?;
-        Ok(View { family: handle.clone(), ..self.default.clone() })
+        self.default.db().check_family(family.engine_family())?;
+        Ok(View { moment: self.default.moment.clone(), ..View::clone(family) })
     }
 
     /// The engine's own handle, for [`ReadOptions::snapshot`](crate::ReadOptions::snapshot).

@@ -4,9 +4,11 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
 use crate::base::{Error, Result, Snapshot as Moment};
-use crate::db::{self, ColumnFamily, Iter, Value, ValuePart, ValueReader};
+use crate::db::{self, ColumnFamily, ExpiringValue, Value, ValuePart, ValueReader};
+use crate::front::cursor::{Cursor, Kind};
 use crate::front::range::Range;
 use crate::options::ReadOptions;
+use crate::ttl::TtlDb;
 
 /// A column family as it is read: as it is now, or as of a [`Snapshot`](crate::Snapshot).
 ///
@@ -29,12 +31,36 @@ use crate::options::ReadOptions;
 /// ```
 #[derive(Clone)]
 pub struct View {
-    pub(super) db: db::Db,
+    pub(super) engine: TtlDb,
     pub(super) family: ColumnFamily,
+    /// Values of the family carry stamps.
+    pub(super) expires: bool,
     pub(super) moment: Option<Moment>,
 }
 
+/// Calls the engine for a family whose values expire, or live for ever.
+macro_rules! either {
+    ($view:expr, $engine:ident => $do:expr) => {
+        if $view.expires {
+            let $engine = &$view.engine;
+            $do
+        } else {
+            let $engine = $view.engine.base();
+            $do
+        }
+    };
+}
+
 impl View {
+    pub(super) fn of(engine: &TtlDb, family: ColumnFamily, moment: Option<Moment>) -> Self {
+        let expires = engine.expires(family.id());
+        Self { engine: engine.clone(), family, expires, moment }
+    }
+
+    pub(super) fn db(&self) -> &db::Db {
+        self.engine.base()
+    }
+
     /// The family's name.
     pub fn name(&self) -> &str {
         self.family.name()
@@ -50,7 +76,7 @@ impl View {
     #[doc(alias = "get_pinned")]
     #[doc(alias = "get_cf")]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.db.get_with(&self.defaults(), &self.family, key)
+        either!(self, db => db.get_with(&self.defaults(), &self.family, key))
     }
 
     /// The same, read as `options` say.
@@ -60,7 +86,21 @@ impl View {
     /// of another database, or one beside that of the view.
     #[doc(alias = "get_opt")]
     pub fn get_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
-        self.db.get_with(&self.settled(options)?, &self.family, key)
+        let options = self.settled(options)?;
+        either!(self, db => db.get_with(&options, &self.family, key))
+    }
+
+    /// The value of `key`, and when it expires: see
+    /// [`Builder::expiring_family`](crate::Builder::expiring_family). In other families no value
+    /// does.
+    ///
+    /// # Errors
+    /// As [`View::get`].
+    pub fn get_with_expiry(&self, key: impl AsRef<[u8]>) -> Result<Option<ExpiringValue>> {
+        if self.expires {
+            return self.engine.get_with_expiry(&self.defaults(), &self.family, key);
+        }
+        Ok(self.get(key)?.map(|value| ExpiringValue { value, expiry: None }))
     }
 
     /// A part of the value of `key`, by the positions of its bytes, cut off where the value ends;
@@ -74,7 +114,7 @@ impl View {
         key: impl AsRef<[u8]>,
         part: std::ops::Range<u64>,
     ) -> Result<Option<ValuePart>> {
-        self.db.get_range(&self.defaults(), &self.family, key, part)
+        either!(self, db => db.get_range(&self.defaults(), &self.family, key, part))
     }
 
     /// The value of `key` to be read piece by piece, if it has more than 1 MiB and lies
@@ -85,7 +125,7 @@ impl View {
     /// # Errors
     /// As [`View::get`].
     pub fn get_in_pieces(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
-        self.db.get_in_pieces(&self.defaults(), &self.family, key)
+        either!(self, db => db.get_in_pieces(&self.defaults(), &self.family, key))
     }
 
     /// The values of several keys, in the order of the keys, all as of one moment. Faster than one
@@ -95,7 +135,7 @@ impl View {
     /// The first of any key: as [`View::get`].
     #[doc(alias = "multi_get")]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let values = self.db.multi_get_with(&self.defaults(), &self.family, keys);
+        let values = either!(self, db => db.multi_get_with(&self.defaults(), &self.family, keys));
         values.into_iter().collect()
     }
 
@@ -117,7 +157,8 @@ impl View {
         &self,
         key: K,
     ) -> impl Future<Output = Result<Option<Value>>> + Send + use<K> {
-        self.db.get_async(&self.defaults(), &self.family, key.as_ref())
+        let (view, key) = (self.clone(), key.as_ref().to_vec());
+        async move { either!(view, db => db.get_async(&view.defaults(), &view.family, &key).await) }
     }
 
     /// [`View::get_many`] for a task that must not wait for a disk.
@@ -128,9 +169,14 @@ impl View {
         &self,
         keys: &[K],
     ) -> impl Future<Output = Result<Vec<Option<Value>>>> + Send + use<K> {
+        let view = self.clone();
         let keys = keys.iter().map(|key| key.as_ref().to_vec()).collect();
-        let values = self.db.multi_get_async(&self.defaults(), &self.family, keys);
-        async move { values.await.into_iter().collect() }
+        async move {
+            let options = view.defaults();
+            let values =
+                either!(view, db => db.multi_get_async(&options, &view.family, keys).await);
+            values.into_iter().collect()
+        }
     }
 
     /// The entries of a range of keys, in order, from either end, as of now or of the snapshot.
@@ -164,8 +210,14 @@ impl View {
     #[doc(alias = "raw_iterator")]
     #[doc(alias = "NewIterator")]
     #[track_caller]
-    pub fn cursor(&self, options: &ReadOptions) -> Result<Iter> {
-        self.db.iter_cf(&self.family, &self.settled(options)?)
+    pub fn cursor(&self, options: &ReadOptions) -> Result<Cursor> {
+        let options = self.settled(options)?;
+        let kind = if self.expires {
+            Kind::Expiring(self.engine.iter_cf(&self.family, &options)?)
+        } else {
+            Kind::Plain(self.db().iter_cf(&self.family, &options)?)
+        };
+        Ok(Cursor(kind))
     }
 
     /// Refuses a range whose start is after its end.

@@ -13,7 +13,24 @@ use crate::expiry::{
 use crate::options::{ReadOptions, WriteOptions};
 
 /// The stamps of a batch's operands, by family; to be held until it is written.
-type OperandStamps = BTreeMap<ColumnFamilyId, StampUnderWay>;
+pub(crate) type OperandStamps = BTreeMap<ColumnFamilyId, StampUnderWay>;
+
+/// What is written to families without a time to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Others {
+    Refused,
+    /// It is written as it is.
+    Kept,
+}
+
+/// Stamps with the time at which the first of them is asked for.
+fn of_now() -> impl FnMut(&Rule) -> Result<u32> {
+    let mut written = None;
+    move |rule| {
+        let written = *written.get_or_insert_with(|| rule.lifetime.stamp_of_now());
+        Ok(rule.lifetime.stamp_of_value(written))
+    }
+}
 
 /// A value, and when it expires.
 #[derive(Debug, Clone)]
@@ -138,13 +155,20 @@ impl TtlDb {
     /// As [`Db::write_with`](crate::db::Db::write_with); `NotSupported` for entities and what
     /// belongs to two-phase commit.
     pub fn write_with(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<()> {
-        let mut written = None;
-        let stamp_of_value = |rule: &Rule| {
-            let written = *written.get_or_insert_with(|| rule.lifetime.stamp_of_now());
-            Ok(rule.lifetime.stamp_of_value(written))
-        };
-        let (stamped, _under_way) = self.stamp_all(batch, stamp_of_value)?;
+        let (stamped, _under_way) = self.stamp_all(batch, of_now(), Others::Refused)?;
         self.base.write_with(options, stamped)
+    }
+
+    /// A batch with stamps on what it writes to families with a time to live, and what is to be
+    /// held until it is written.
+    pub(crate) fn stamp_some(&self, batch: WriteBatch) -> Result<(WriteBatch, OperandStamps)> {
+        let rules = self.rules.known.load();
+        let mut families = batch.iter().filter_map(|operation| operation.ok()?.family());
+        if rules.is_empty() || !families.any(|family| rules.contains_key(&family)) {
+            return Ok((batch, OperandStamps::new()));
+        }
+        drop(rules);
+        self.stamp_all(&batch, of_now(), Others::Kept)
     }
 
     /// The same; the values of the batch, not what is merged, live up to and in the second `expiry`
@@ -159,7 +183,7 @@ impl TtlDb {
         expiry: u64,
     ) -> Result<()> {
         let (stamped, _under_way) =
-            self.stamp_all(batch, |rule| rule.lifetime.stamp_of_expiry(expiry))?;
+            self.stamp_all(batch, |rule| rule.lifetime.stamp_of_expiry(expiry), Others::Refused)?;
         self.base.write_with(options, stamped)
     }
 
@@ -167,16 +191,25 @@ impl TtlDb {
         &self,
         batch: &WriteBatch,
         mut stamp_of_value: impl FnMut(&Rule) -> Result<u32>,
+        others: Others,
     ) -> Result<(WriteBatch, OperandStamps)> {
+        let rule_of = |family| match others {
+            Others::Kept if !self.expires(family) => Ok(None),
+            _ => self.rule(family).map(Some),
+        };
         let mut operands = OperandStamps::new();
         let mut all = WriteBatch::with_capacity(batch.byte_size() + 8 * batch.count() as usize);
         for operation in batch.iter() {
             match operation? {
-                Operation::Put { cf, key, value } => {
-                    all.put_cf(cf, key, stamped(value, stamp_of_value(&self.rule(cf)?)?))?
-                }
+                Operation::Put { cf, key, value } => match rule_of(cf)? {
+                    Some(rule) => all.put_cf(cf, key, stamped(value, stamp_of_value(&rule)?))?,
+                    None => all.put_cf(cf, key, value)?,
+                },
                 Operation::Merge { cf, key, operand } => {
-                    let lifetime = self.rule(cf)?.lifetime;
+                    let Some(Rule { lifetime, .. }) = rule_of(cf)? else {
+                        all.merge_cf(cf, key, operand)?;
+                        continue;
+                    };
                     let under_way =
                         operands.entry(cf).or_insert_with(|| lifetime.stamp_of_operand());
                     all.merge_cf(cf, key, stamped(operand, under_way.stamp))?
@@ -186,6 +219,11 @@ impl TtlDb {
                 Operation::DeleteRange { cf, begin, end } => all.delete_range_cf(cf, begin, end)?,
                 Operation::LogData(data) => all.put_log_data(data)?,
                 Operation::Noop => {}
+                Operation::PutEntity { cf, key, entity }
+                    if others == Others::Kept && !self.expires(cf) =>
+                {
+                    all.put_entity(cf, key, entity)?
+                }
                 Operation::BlobIndex { .. }
                 | Operation::PutEntity { .. }
                 | Operation::TimedPut { .. }

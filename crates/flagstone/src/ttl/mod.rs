@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::base::sync::RwLock;
+use crate::base::sync::{ArcSwap, Mutex};
 use crate::base::{ColumnFamilyId, Error, Result};
 use crate::db::{ColumnFamily, Db};
 
@@ -72,6 +72,25 @@ struct Rule {
     is_strict: bool,
 }
 
+/// The families with a time to live. To look costs no line of memory that others change.
+struct Rules {
+    known: ArcSwap<BTreeMap<ColumnFamilyId, Rule>>,
+    adding: Mutex<()>,
+}
+
+impl Rules {
+    fn of(known: BTreeMap<ColumnFamilyId, Rule>) -> Arc<Self> {
+        Arc::new(Self { known: ArcSwap::from_pointee(known), adding: Mutex::default() })
+    }
+
+    fn add(&self, family: ColumnFamilyId, rule: Rule) {
+        let _adding = self.adding.lock();
+        let mut known = BTreeMap::clone(&self.known.load());
+        known.insert(family, rule);
+        self.known.store(Arc::new(known));
+    }
+}
+
 /// A database whose values carry the time of their writing, and expire.
 ///
 /// Byte for byte RocksDB's `DBWithTTL`: each reads what the other wrote. Cheap to clone and usable
@@ -84,7 +103,7 @@ struct Rule {
 #[derive(Clone)]
 pub struct TtlDb {
     base: Db,
-    rules: Arc<RwLock<BTreeMap<ColumnFamilyId, Rule>>>,
+    rules: Arc<Rules>,
 }
 
 impl TtlDb {
@@ -113,8 +132,13 @@ impl TtlDb {
         self.rule(family.id())?.lifetime.set_seconds(seconds)
     }
 
+    /// Whether values of the family carry stamps.
+    pub(crate) fn expires(&self, family: ColumnFamilyId) -> bool {
+        self.rules.known.load().contains_key(&family)
+    }
+
     fn rule(&self, family: ColumnFamilyId) -> Result<Rule> {
-        self.rules.read().get(&family).cloned().ok_or_else(|| {
+        self.rules.known.load().get(&family).cloned().ok_or_else(|| {
             Error::invalid_argument(format!(
                 "column family {} has no time to live: make it with TtlDb::create_column_family",
                 family.0

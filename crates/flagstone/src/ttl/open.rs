@@ -1,15 +1,16 @@
 //! Opening, and families.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Rule, TtlDb, TtlOptions};
+use super::{Rule, Rules, TtlDb, TtlOptions};
 use crate::base::Result;
-use crate::base::sync::RwLock;
 use crate::db::{ColumnFamily, Db};
 use crate::expiry::Lifetime;
 use crate::options::{ColumnFamilyOptions, Options};
+
+/// A family to open whose values may live for ever: its name, its options, how long they live.
+pub(crate) type MixedFamily<'a> = (&'a str, ColumnFamilyOptions, Option<TtlOptions>);
 
 /// A family to open: its name, its options without anything about stamps, how long its values live.
 pub type TtlFamily<'a> = (&'a str, ColumnFamilyOptions, TtlOptions);
@@ -46,7 +47,18 @@ impl TtlDb {
         options: &Options,
         families: &[TtlFamily<'_>],
     ) -> Result<Self> {
+        let families = families.iter().map(|(name, family, ttl)| (*name, family, Some(*ttl)));
         Self::open_each(options, families, |listed| Db::open_with_families(path, options, listed))
+    }
+
+    /// Opens by `open` a database some of whose families have a time to live.
+    pub(crate) fn open_mixed(
+        options: &Options,
+        families: &[MixedFamily<'_>],
+        open: impl FnOnce(&[(&str, ColumnFamilyOptions)]) -> Result<Db>,
+    ) -> Result<Self> {
+        let families = families.iter().map(|(name, family, ttl)| (*name, family, *ttl));
+        Self::open_each(options, families, open)
     }
 
     /// As [`TtlDb::open_with_families`], for reading.
@@ -58,6 +70,7 @@ impl TtlDb {
         options: &Options,
         families: &[TtlFamily<'_>],
     ) -> Result<Self> {
+        let families = families.iter().map(|(name, family, ttl)| (*name, family, Some(*ttl)));
         Self::open_each(options, families, |listed| {
             Db::open_read_only_with_families(path, options, listed)
         })
@@ -76,7 +89,7 @@ impl TtlDb {
         let rule = Rule::new(ttl, self.base.env())?;
         let family =
             self.base.create_column_family(name, &options.with_lifetime(&rule.lifetime))?;
-        self.rules.write().insert(family.id(), rule);
+        self.rules.add(family.id(), rule);
         Ok(family)
     }
 
@@ -90,31 +103,31 @@ impl TtlDb {
         let base = open(&Options { cf, ..options.clone() })?;
         let rules =
             base.column_families().iter().map(|family| (family.id(), rule.clone())).collect();
-        Ok(Self { base, rules: Arc::new(RwLock::new(rules)) })
+        Ok(Self { base, rules: Rules::of(rules) })
     }
 
-    fn open_each(
+    fn open_each<'a>(
         options: &Options,
-        families: &[TtlFamily<'_>],
+        families: impl Iterator<Item = (&'a str, &'a ColumnFamilyOptions, Option<TtlOptions>)>,
         open: impl FnOnce(&[(&str, ColumnFamilyOptions)]) -> Result<Db>,
     ) -> Result<Self> {
-        let rules = families
-            .iter()
-            .map(|(_, _, ttl)| Rule::new(*ttl, &options.env))
-            .collect::<Result<Vec<_>>>()?;
-        let listed: Vec<_> = families
-            .iter()
-            .zip(&rules)
-            .map(|((name, family, _), rule)| (*name, family.with_lifetime(&rule.lifetime)))
-            .collect();
-        let base = open(&listed)?;
-        let mut known = BTreeMap::new();
-        for ((name, _), rule) in listed.iter().zip(rules) {
-            if let Some(family) = base.column_family(name) {
-                known.insert(family.id(), rule);
-            }
+        let (mut listed, mut rules) = (Vec::new(), Vec::new());
+        for (name, family, ttl) in families {
+            let Some(ttl) = ttl else {
+                listed.push((name, family.clone()));
+                continue;
+            };
+            let rule = Rule::new(ttl, &options.env)?;
+            listed.push((name, family.with_lifetime(&rule.lifetime)));
+            rules.push((name, rule));
         }
-        Ok(Self { base, rules: Arc::new(RwLock::new(known)) })
+        let base = open(&listed)?;
+        let known = rules.into_iter().filter_map(|(name, rule)| {
+            let family = base.column_family(name)?;
+            Some((family.id(), rule))
+        });
+        let rules = Rules::of(known.collect());
+        Ok(Self { base, rules })
     }
 }
 
