@@ -1,0 +1,161 @@
+//! Writes that take place together.
+
+use std::sync::{Arc, Mutex};
+
+use flagstone::WriteBatch;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::bytes::Input;
+use crate::errors::{Class, error, raised};
+use crate::family::{ColumnFamily, reader, write_options};
+use crate::life::{lock, wait};
+
+/// Writes that take place as a whole or not at all, in however many column families.
+///
+/// `with db.batch() as batch:` writes it at the end of the block, and drops it if the block raises
+/// an exception. Without `with`, `commit()` writes it. Until then nothing of it is seen, by reads
+/// of the same thread neither. A batch inside of another is one of its own.
+///
+/// Writes go to the family that the batch was made by, or to `family`.
+#[pyclass(frozen, module = "flagstone")]
+pub struct Batch {
+    family: Py<ColumnFamily>,
+    synced: bool,
+    /// The writes, until they are committed.
+    writes: Mutex<Option<WriteBatch>>,
+}
+
+impl Batch {
+    pub fn begin(family: &Bound<'_, ColumnFamily>, synced: bool) -> PyResult<Self> {
+        reader(family).life().check(family.py())?;
+        let writes = Mutex::new(Some(WriteBatch::new()));
+        Ok(Self { family: family.clone().unbind(), synced, writes })
+    }
+
+    /// Adds an operation on a family.
+    fn add(
+        &self,
+        py: Python<'_>,
+        family: Option<&Bound<'_, ColumnFamily>>,
+        fill: impl FnOnce(&mut WriteBatch, &flagstone::Family) -> flagstone::Result<()>,
+    ) -> PyResult<()> {
+        let own = reader(self.family.bind(py));
+        let chosen = family.map_or(own, |family| reader(family));
+        own.life().check(py)?;
+        if !Arc::ptr_eq(own.life(), chosen.life()) {
+            let message = "the column family is of another database";
+            return Err(error(py, Class::InvalidArgument, message));
+        }
+        let mut writes = lock(&self.writes);
+        let writes = writes.as_mut().ok_or_else(|| is_committed(py))?;
+        fill(writes, chosen.family()).map_err(|error| raised(py, &error, None))
+    }
+}
+
+fn is_committed(py: Python<'_>) -> PyErr {
+    error(py, Class::InvalidArgument, "the batch is committed already; begin another")
+}
+
+type AFamily<'a, 'py> = Option<&'a Bound<'py, ColumnFamily>>;
+
+#[pymethods]
+impl Batch {
+    fn __setitem__(&self, py: Python<'_>, key: Input, value: Input) -> PyResult<()> {
+        self.put(py, key, value, None)
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: Input) -> PyResult<()> {
+        self.delete(py, key, None)
+    }
+
+    /// Sets `key` to `value`.
+    #[pyo3(signature = (key, value, /, *, family = None))]
+    fn put(
+        &self,
+        py: Python<'_>,
+        key: Input,
+        value: Input,
+        family: AFamily<'_, '_>,
+    ) -> PyResult<()> {
+        self.add(py, family, |writes, family| writes.put_cf(family, &key, &value))
+    }
+
+    /// Removes `key`, which need not be there.
+    #[pyo3(signature = (key, /, *, family = None))]
+    fn delete(&self, py: Python<'_>, key: Input, family: AFamily<'_, '_>) -> PyResult<()> {
+        self.add(py, family, |writes, family| writes.delete_cf(family, &key))
+    }
+
+    /// Removes `key`, which was put at most once since it was last removed, and never merged.
+    #[pyo3(signature = (key, /, *, family = None))]
+    fn single_delete(&self, py: Python<'_>, key: Input, family: AFamily<'_, '_>) -> PyResult<()> {
+        self.add(py, family, |writes, family| writes.single_delete_cf(family, &key))
+    }
+
+    /// Removes all keys from `start` on and before `stop`.
+    #[pyo3(signature = (start, stop, /, *, family = None))]
+    fn delete_range(
+        &self,
+        py: Python<'_>,
+        start: Input,
+        stop: Input,
+        family: AFamily<'_, '_>,
+    ) -> PyResult<()> {
+        self.add(py, family, |writes, family| writes.delete_range_cf(family, &start, &stop))
+    }
+
+    /// Merges `operand` into the value of `key`.
+    #[pyo3(signature = (key, operand, /, *, family = None))]
+    fn merge(
+        &self,
+        py: Python<'_>,
+        key: Input,
+        operand: Input,
+        family: AFamily<'_, '_>,
+    ) -> PyResult<()> {
+        self.add(py, family, |writes, family| writes.merge_cf(family, &key, &operand))
+    }
+
+    /// How many writes there are.
+    fn __len__(&self) -> usize {
+        lock(&self.writes).as_ref().map_or(0, |writes| writes.count() as usize)
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// Drops all writes, and keeps the batch.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let mut writes = lock(&self.writes);
+        writes.as_mut().map(WriteBatch::clear).ok_or_else(|| is_committed(py))
+    }
+
+    /// Writes the batch.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        let db = reader(self.family.bind(py)).life().db(py)?;
+        let writes = lock(&self.writes).take().ok_or_else(|| is_committed(py))?;
+        wait(py, || db.write_with(writes, &write_options(self.synced)))
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        if exception.get_item(0).is_ok_and(|class| !class.is_none()) {
+            lock(&self.writes).take();
+            return Ok(());
+        }
+        if lock(&self.writes).is_none() {
+            return Ok(());
+        }
+        self.commit(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<flagstone.Batch of {} writes>", self.__len__())
+    }
+}

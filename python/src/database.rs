@@ -1,0 +1,236 @@
+//! The database as a whole, and how it is opened.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flagstone::{ColumnFamilyOptions, Db, Options};
+use pyo3::PyClassInitializer;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::family::{self, ColumnFamily};
+use crate::life::{Life, wait};
+use crate::options::{changes, set, set_family};
+use crate::reader::Reader;
+use crate::snapshot::{self, Snapshot};
+
+/// An open database. It is its column family `default`; others are objects of their own.
+///
+/// `Database(path, read_only=False, column_families=None, **options)` opens the database in the
+/// directory `path` with all of its column families, and makes it if there is none.
+///
+/// Options are given by RocksDB's names for them. They are those of the database, and of each
+/// column family that `column_families`, a `dict` of names and `dict`s of options, does not name.
+///
+/// Close it with `close()` or a `with` statement; otherwise the interpreter's end does.
+#[pyclass(frozen, extends = ColumnFamily, module = "flagstone")]
+pub struct Database;
+
+type Families = Vec<(String, ColumnFamilyOptions)>;
+
+/// A new object for a database that was just opened.
+fn initializer(db: Db) -> PyClassInitializer<Database> {
+    let default = (*db).clone();
+    let reader = Reader::now(Life::begin(db), default);
+    family::initializer(reader).add_subclass(Database)
+}
+
+fn life<'a>(slf: &'a Bound<'_, Database>) -> &'a Arc<Life> {
+    slf.as_super().as_super().get().life()
+}
+
+fn families(given: Option<&Bound<'_, PyAny>>) -> PyResult<Families> {
+    let Some(given) = given else { return Ok(Families::new()) };
+    let families = as_dict(given)?;
+    let families = families.iter().map(|(name, options)| {
+        let mut family = ColumnFamilyOptions::default();
+        if !options.is_none() {
+            set_family(&mut family, &as_dict(&options)?)?;
+        }
+        Ok((name.extract()?, family))
+    });
+    families.collect()
+}
+
+fn as_dict<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    if let Ok(dict) = mapping.cast::<PyDict>() {
+        return Ok(dict.clone());
+    }
+    if !mapping.hasattr("keys")? {
+        let of = mapping.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "column_families is a dict of names and dicts of options, with no '{of}' in it"
+        )));
+    }
+    let dict = PyDict::new(mapping.py());
+    dict.call_method1("update", (mapping,))?;
+    Ok(dict)
+}
+
+/// Opens the database in the directory `path`: see `Database`.
+#[pyfunction]
+#[pyo3(signature = (path, /, *, read_only = false, column_families = None, **options))]
+pub fn open<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    read_only: bool,
+    column_families: Option<&Bound<'py, PyAny>>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, Database>> {
+    Bound::new(py, Database::new(py, path, read_only, column_families, options)?)
+}
+
+/// Opens the database in the directory `path` with the options that it was last open with, of
+/// Flagstone or RocksDB, as its newest OPTIONS file tells them.
+#[pyfunction]
+#[pyo3(signature = (path, /))]
+pub fn open_with_stored_options(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, Database>> {
+    let db = wait(py, || Db::open_with_stored_options(path))?;
+    Bound::new(py, initializer(db))
+}
+
+/// The names of the column families of the database in the directory `path`, which need not be
+/// open.
+#[pyfunction]
+#[pyo3(signature = (path, /))]
+pub fn list_column_families(py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+    wait(py, || Db::list_column_families(path))
+}
+
+#[pymethods]
+impl Database {
+    #[new]
+    #[pyo3(signature = (path, /, *, read_only = false, column_families = None, **options))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        read_only: bool,
+        column_families: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let named = families(column_families)?;
+        let mut settings = Options::default();
+        settings.create_if_missing = !read_only;
+        if let Some(options) = options {
+            set(&mut settings, options)?;
+        }
+        let mut builder = Db::builder(path).options(|options| *options = settings);
+        for (name, family) in named {
+            builder = builder.column_family(name, |options| *options = family);
+        }
+        let open = || if read_only { builder.open_read_only() } else { builder.open() };
+        Ok(initializer(wait(py, open)?))
+    }
+
+    /// Where the database is.
+    #[getter]
+    fn path(slf: &Bound<'_, Self>) -> PathBuf {
+        life(slf).path().to_path_buf()
+    }
+
+    /// Whether the database was closed.
+    #[getter]
+    fn closed(slf: &Bound<'_, Self>) -> bool {
+        life(slf).is_closed()
+    }
+
+    /// The column family of that name. `NotFound` if there is none.
+    #[pyo3(signature = (name, /))]
+    fn column_family<'py>(
+        slf: &Bound<'py, Self>,
+        name: &str,
+    ) -> PyResult<Bound<'py, ColumnFamily>> {
+        let life = life(slf);
+        let db = life.db(slf.py())?;
+        let family = wait(slf.py(), || db.column_family(name))?;
+        let reader = Reader::now(Arc::clone(life), family);
+        Bound::new(slf.py(), family::initializer(reader))
+    }
+
+    /// The names of all column families, in the order of their creation.
+    fn column_families(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {
+        let db = life(slf).db(slf.py())?;
+        let families = db.column_families();
+        Ok(families.iter().map(|family| family.name().to_string()).collect())
+    }
+
+    /// Makes a column family, with options by RocksDB's names for them. Durable when the call
+    /// returns.
+    #[pyo3(signature = (name, /, **options))]
+    fn create_column_family<'py>(
+        slf: &Bound<'py, Self>,
+        name: &str,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, ColumnFamily>> {
+        let life = life(slf);
+        let db = life.db(slf.py())?;
+        let mut settings = ColumnFamilyOptions::default();
+        if let Some(options) = options {
+            set_family(&mut settings, options)?;
+        }
+        let family = wait(slf.py(), || db.create_column_family(name, |o| *o = settings))?;
+        let reader = Reader::now(Arc::clone(life), family);
+        Bound::new(slf.py(), family::initializer(reader))
+    }
+
+    /// Drops the column family of that name with all that it holds. Durable when the call returns.
+    #[pyo3(signature = (name, /))]
+    fn drop_column_family(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
+        let db = life(slf).db(slf.py())?;
+        wait(slf.py(), || db.drop_column_family(&db.column_family(name)?))
+    }
+
+    /// All column families as they are now.
+    fn snapshot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Snapshot>> {
+        Bound::new(slf.py(), snapshot::take(slf.py(), life(slf))?)
+    }
+
+    /// Makes all writes so far survive a loss of power.
+    fn sync_wal(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let db = life(slf).db(slf.py())?;
+        wait(slf.py(), || db.sync_wal())
+    }
+
+    /// Writes the memtables of all column families to tables, and waits for that.
+    fn flush(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let db = life(slf).db(slf.py())?;
+        wait(slf.py(), || db.flush())
+    }
+
+    /// Makes a copy of the database as it is now in the directory `target`, which must not exist.
+    #[pyo3(signature = (target, /))]
+    fn checkpoint(slf: &Bound<'_, Self>, target: PathBuf) -> PyResult<()> {
+        let db = life(slf).db(slf.py())?;
+        wait(slf.py(), || db.checkpoint(target))
+    }
+
+    /// Changes options of the database that may change while it is open.
+    #[pyo3(signature = (**options))]
+    fn set_db_options(slf: &Bound<'_, Self>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let changes = changes(options)?;
+        let db = life(slf).db(slf.py())?;
+        let changes: Vec<_> = changes.iter().map(|(name, text)| (&**name, &**text)).collect();
+        wait(slf.py(), || db.set_db_options(&changes))
+    }
+
+    /// Closes the database, so that it can be opened elsewhere. Whatever is used of it afterwards
+    /// raises `Closed`, except for values. A second time does nothing.
+    fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
+        life(slf).close(slf.py())
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        Self::close(slf)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let path = life(slf).path().display().to_string();
+        format!("<flagstone.Database '{}'>", path.escape_debug())
+    }
+}

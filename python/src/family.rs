@@ -1,0 +1,222 @@
+//! A column family: reads, and writes.
+
+use flagstone::{Family, WriteBatch, WriteOptions};
+use pyo3::PyClassInitializer;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::batch::Batch;
+use crate::bytes::Input;
+use crate::errors::raised;
+use crate::life::wait;
+use crate::options::changes;
+use crate::reader::{Reader, missing};
+
+/// A column family of an open database: keys with their values, in order.
+///
+/// It is used like a `dict` of bytes. What is written is in the write-ahead log when the call
+/// returns, so it survives the death of the process; with `synced=True` also a loss of power.
+#[pyclass(frozen, subclass, extends = Reader, module = "flagstone")]
+pub struct ColumnFamily;
+
+/// A new object for a family.
+pub fn initializer(reader: Reader) -> PyClassInitializer<ColumnFamily> {
+    PyClassInitializer::from(reader).add_subclass(ColumnFamily)
+}
+
+/// The reads of a family.
+pub fn reader<'a>(slf: &'a Bound<'_, ColumnFamily>) -> &'a Reader {
+    slf.as_super().get()
+}
+
+/// How a write writes.
+pub fn write_options(synced: bool) -> WriteOptions {
+    if synced { WriteOptions::synced() } else { WriteOptions::new() }
+}
+
+/// Writes, detached from the interpreter.
+fn write(
+    slf: &Bound<'_, ColumnFamily>,
+    write: impl FnOnce(&Family) -> flagstone::Result<()> + Send,
+) -> PyResult<()> {
+    let reader = reader(slf);
+    reader.life().check(slf.py())?;
+    let family = reader.family();
+    wait(slf.py(), || write(family))
+}
+
+/// Writes a batch of one operation as `synced` says.
+fn write_one(
+    slf: &Bound<'_, ColumnFamily>,
+    synced: bool,
+    fill: impl FnOnce(&mut WriteBatch, &Family) -> flagstone::Result<()> + Send,
+) -> PyResult<()> {
+    let reader = reader(slf);
+    let (db, family) = (reader.life().db(slf.py())?, reader.family());
+    wait(slf.py(), || {
+        let mut batch = WriteBatch::new();
+        fill(&mut batch, family)?;
+        db.write_with(batch, &write_options(synced))
+    })
+}
+
+#[pymethods]
+impl ColumnFamily {
+    fn __setitem__(slf: &Bound<'_, Self>, key: Input, value: Input) -> PyResult<()> {
+        write(slf, |family| family.put(&key, &value))
+    }
+
+    /// Removes a key. Like that of a `dict` it raises `KeyError` if the key is not there, so it
+    /// reads first; `delete()` does not.
+    fn __delitem__(slf: &Bound<'_, Self>, key: Input) -> PyResult<()> {
+        if !reader(slf).contains(slf.py(), &key)? {
+            return Err(missing(slf.py(), &key));
+        }
+        write(slf, |family| family.delete(&key))
+    }
+
+    /// Sets `key` to `value`.
+    #[pyo3(signature = (key, value, /, *, synced = false))]
+    fn put(slf: &Bound<'_, Self>, key: Input, value: Input, synced: bool) -> PyResult<()> {
+        write(slf, |family| family.put_with(&key, &value, &write_options(synced)))
+    }
+
+    /// Removes `key`, which need not be there.
+    #[pyo3(signature = (key, /, *, synced = false))]
+    fn delete(slf: &Bound<'_, Self>, key: Input, synced: bool) -> PyResult<()> {
+        write(slf, |family| family.delete_with(&key, &write_options(synced)))
+    }
+
+    /// Removes `key`, which was put at most once since it was last removed, and never merged.
+    #[pyo3(signature = (key, /, *, synced = false))]
+    fn single_delete(slf: &Bound<'_, Self>, key: Input, synced: bool) -> PyResult<()> {
+        write_one(slf, synced, |batch, family| batch.single_delete_cf(family, &key))
+    }
+
+    /// Removes all keys from `start` on and before `stop`, in one step.
+    #[pyo3(signature = (start, stop, /, *, synced = false))]
+    fn delete_range(
+        slf: &Bound<'_, Self>,
+        start: Input,
+        stop: Input,
+        synced: bool,
+    ) -> PyResult<()> {
+        write_one(slf, synced, |batch, family| batch.delete_range_cf(family, &start, &stop))
+    }
+
+    /// Merges `operand` into the value of `key`, as the family's merge operator does. Nothing is
+    /// read now: the next read, or a compaction, brings them together.
+    #[pyo3(signature = (key, operand, /, *, synced = false))]
+    fn merge(slf: &Bound<'_, Self>, key: Input, operand: Input, synced: bool) -> PyResult<()> {
+        write_one(slf, synced, |batch, family| batch.merge_cf(family, &key, &operand))
+    }
+
+    /// Removes `key` and returns its value, or `default` if it is not there. Two steps: another
+    /// thread may write between them.
+    #[pyo3(signature = (key, /, *default))]
+    fn pop<'py>(
+        slf: &Bound<'py, Self>,
+        key: Input,
+        default: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if default.len() > 1 {
+            let message = format!("pop expected at most 2 arguments, got {}", default.len() + 1);
+            return Err(pyo3::exceptions::PyTypeError::new_err(message));
+        }
+        match reader(slf).copied(slf.py(), &key)? {
+            Some(value) => {
+                write(slf, |family| family.delete(&key))?;
+                Ok(value.into_any())
+            }
+            None => default.get_item(0).map_err(|_| missing(slf.py(), &key)),
+        }
+    }
+
+    /// The value of `key`, which is set to `default` first if it is not there. Two steps: another
+    /// thread may write between them.
+    #[pyo3(signature = (key, default, /))]
+    fn setdefault<'py>(
+        slf: &Bound<'py, Self>,
+        key: Input,
+        default: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(value) = reader(slf).copied(slf.py(), &key)? {
+            return Ok(value.into_any());
+        }
+        let value: Input = default.extract()?;
+        write(slf, |family| family.put(&key, &value))?;
+        Ok(default)
+    }
+
+    /// Sets all keys of `entries`, a mapping or pairs of key and value: all of them or, if there is
+    /// an error, none.
+    #[pyo3(signature = (entries, /, *, synced = false))]
+    fn update(slf: &Bound<'_, Self>, entries: &Bound<'_, PyAny>, synced: bool) -> PyResult<()> {
+        let is_mapping = entries.hasattr("keys")?;
+        let pairs = if is_mapping { entries.call_method0("items")? } else { entries.clone() };
+        let reader = reader(slf);
+        let (db, family) = (reader.life().db(slf.py())?, reader.family());
+        let mut batch = WriteBatch::new();
+        for pair in pairs.try_iter()? {
+            let (key, value): (Input, Input) = pair?.extract()?;
+            batch.put_cf(family, &key, &value).map_err(|error| raised(slf.py(), &error, None))?;
+        }
+        wait(slf.py(), || db.write_with(batch, &write_options(synced)))
+    }
+
+    /// A batch of writes, which take place as a whole or not at all. In a `with` statement it is
+    /// written at the end, and dropped if there is an exception.
+    #[pyo3(signature = (*, synced = false))]
+    fn batch(slf: &Bound<'_, Self>, synced: bool) -> PyResult<Batch> {
+        Batch::begin(slf, synced)
+    }
+
+    /// Writes the family's memtable to a table, and waits for that.
+    fn flush(slf: &Bound<'_, Self>) -> PyResult<()> {
+        write(slf, Family::flush)
+    }
+
+    /// Compacts all of the family, and waits for that.
+    fn compact(slf: &Bound<'_, Self>) -> PyResult<()> {
+        write(slf, Family::compact)
+    }
+
+    /// A guess at how many keys there are, from what the tables say of themselves.
+    fn approximate_count(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        let reader = reader(slf);
+        reader.life().check(slf.py())?;
+        let family = reader.family();
+        wait(slf.py(), || Ok(family.int_property("rocksdb.estimate-num-keys").unwrap_or(0)))
+    }
+
+    /// A property of the family or the database, by RocksDB's name for it, or `None` if there is
+    /// none of that name.
+    #[pyo3(signature = (name, /))]
+    fn property(slf: &Bound<'_, Self>, name: &str) -> PyResult<Option<String>> {
+        let reader = reader(slf);
+        reader.life().check(slf.py())?;
+        let family = reader.family();
+        wait(slf.py(), || Ok(family.property(name)))
+    }
+
+    /// An option of the family as it is now, by RocksDB's name for it, or `None` if there is none
+    /// of that name.
+    #[pyo3(signature = (name, /))]
+    fn option(slf: &Bound<'_, Self>, name: &str) -> PyResult<Option<String>> {
+        let reader = reader(slf);
+        reader.life().check(slf.py())?;
+        Ok(reader.family().options().get(name))
+    }
+
+    /// Changes options of the family that may change while the database is open.
+    #[pyo3(signature = (**options))]
+    fn set_options(slf: &Bound<'_, Self>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let changes = changes(options)?;
+        let changes: Vec<_> = changes.iter().map(|(name, text)| (&**name, &**text)).collect();
+        write(slf, |family| family.set_options(&changes))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        format!("<flagstone.ColumnFamily '{}'>", reader(slf).family().name().escape_debug())
+    }
+}

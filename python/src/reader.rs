@@ -1,0 +1,232 @@
+//! Reads of one column family, as of now or as of a snapshot.
+
+use std::sync::{Arc, Mutex};
+
+use flagstone::{Family, Snapshot, View};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::bytes::Input;
+use crate::errors::{Class, error};
+use crate::life::{Held, Life, lock, wait};
+use crate::range::{Bounds, Items, Iterator, Range};
+use crate::value::Value;
+
+/// A snapshot, until it is closed.
+pub type Moment = Mutex<Option<Arc<Held<Snapshot>>>>;
+
+/// What databases, column families and snapshots have in common: reads of one column family.
+///
+/// It is iterated over like a mapping, by keys, in order. It has no `len()`, because the engine
+/// would have to read all entries to count them: `approximate_count()` is free.
+#[pyclass(frozen, subclass, mapping, module = "flagstone")]
+pub struct Reader {
+    life: Arc<Life>,
+    family: Held<Family>,
+    moment: Option<Arc<Moment>>,
+}
+
+impl Reader {
+    /// Reads a family as of now.
+    pub fn now(life: Arc<Life>, family: Family) -> Self {
+        Self { life, family: Held::new(family), moment: None }
+    }
+
+    /// Reads a family as of a snapshot.
+    pub fn at(life: Arc<Life>, family: Family, moment: Arc<Moment>) -> Self {
+        Self { life, family: Held::new(family), moment: Some(moment) }
+    }
+
+    pub fn life(&self) -> &Arc<Life> {
+        &self.life
+    }
+
+    pub fn family(&self) -> &Family {
+        self.family.part()
+    }
+
+    pub fn moment(&self) -> Option<&Arc<Moment>> {
+        self.moment.as_ref()
+    }
+
+    /// Reads, detached from the interpreter.
+    pub fn read<T: Send>(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(&View) -> flagstone::Result<T> + Send,
+    ) -> PyResult<T> {
+        self.life.check(py)?;
+        let family = self.family();
+        let Some(moment) = &self.moment else {
+            return wait(py, || read(family));
+        };
+        let Some(snapshot) = lock(moment).clone() else {
+            return Err(error(py, Class::Closed, "the snapshot is closed"));
+        };
+        wait(py, || read(&snapshot.part().family(family)?))
+    }
+
+    fn value(&self, py: Python<'_>, key: &[u8]) -> PyResult<Option<flagstone::Value>> {
+        self.read(py, |view| view.get(key))
+    }
+
+    /// The value of a key, copied.
+    pub fn copied<'py>(
+        &self,
+        py: Python<'py>,
+        key: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(self.value(py, key)?.map(|value| PyBytes::new(py, &value)))
+    }
+
+    pub fn contains(&self, py: Python<'_>, key: &[u8]) -> PyResult<bool> {
+        Ok(self.value(py, key)?.is_some())
+    }
+}
+
+/// What a mapping raises for a key that is not there.
+pub fn missing(py: Python<'_>, key: &[u8]) -> PyErr {
+    PyKeyError::new_err(PyBytes::new(py, key).unbind())
+}
+
+#[pymethods]
+impl Reader {
+    /// The name of the column family.
+    #[getter]
+    fn name(&self) -> &str {
+        self.family().name()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: Input) -> PyResult<Bound<'py, PyBytes>> {
+        self.copied(py, &key)?.ok_or_else(|| missing(py, &key))
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: Input) -> PyResult<bool> {
+        self.contains(py, &key)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        Err(PyTypeError::new_err(
+            "counting all entries means reading them: sum(1 for _ in db) does; \
+             approximate_count() is free",
+        ))
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Iterator> {
+        Iterator::begin(slf.get(), slf.py(), &Bounds::ALL, Items::Keys, false)
+    }
+
+    fn __reversed__(slf: &Bound<'_, Self>) -> PyResult<Iterator> {
+        Iterator::begin(slf.get(), slf.py(), &Bounds::ALL, Items::Keys, true)
+    }
+
+    /// The value of `key`, or `default`.
+    #[pyo3(signature = (key, default = None, /))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.copied(py, &key)?.map(Bound::into_any).or(default))
+    }
+
+    /// The value of `key` without a copy, or `None`: `memoryview(value)` reads it where it lies.
+    #[pyo3(signature = (key, /))]
+    fn get_buffer(&self, py: Python<'_>, key: Input) -> PyResult<Option<Value>> {
+        Ok(self.value(py, &key)?.map(Value::of))
+    }
+
+    /// The bytes of the value of `key` from position `start` up to `stop`, or `None` if there is no
+    /// value. What lies behind the value's end is left out. Of a large value that is not compressed
+    /// little more is read than that part.
+    #[pyo3(signature = (key, start, stop, /))]
+    fn get_part<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input,
+        start: u64,
+        stop: u64,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let part = self.read(py, |view| view.get_part(&key, start..stop))?;
+        Ok(part.map(|part| PyBytes::new(py, &part.bytes)))
+    }
+
+    /// The values of several keys, or `None` for each that is not there, in the order of the keys,
+    /// all as of one moment. Faster than one after the other.
+    #[pyo3(signature = (keys, /))]
+    fn get_many<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let keys = keys.try_iter()?.map(|key| key?.extract()).collect::<PyResult<Vec<Input>>>()?;
+        let values = self.read(py, |view| view.get_many(&keys))?;
+        PyList::new(py, values.iter().map(|value| value.as_ref().map(|v| PyBytes::new(py, v))))
+    }
+
+    /// The entries with keys from `start` on and before `stop`, as pairs of key and value, in
+    /// order.
+    #[pyo3(signature = (start = None, stop = None))]
+    fn range(slf: Bound<'_, Self>, start: Option<Input>, stop: Option<Input>) -> Range {
+        Range::of(slf.unbind(), between(start, stop), Items::Entries)
+    }
+
+    /// The entries whose keys begin with `prefix`, as pairs of key and value, in order.
+    #[pyo3(signature = (prefix, /))]
+    fn prefix(slf: Bound<'_, Self>, prefix: Input) -> Range {
+        Range::of(slf.unbind(), Bounds::Prefix(prefix.to_vec()), Items::Entries)
+    }
+
+    /// The keys, in order: all, those from `start` on and before `stop`, or those that begin with
+    /// `prefix`. No value is read.
+    #[pyo3(signature = (start = None, stop = None, *, prefix = None))]
+    fn keys(
+        slf: Bound<'_, Self>,
+        start: Option<Input>,
+        stop: Option<Input>,
+        prefix: Option<Input>,
+    ) -> PyResult<Range> {
+        Ok(Range::of(slf.unbind(), bounds(start, stop, prefix)?, Items::Keys))
+    }
+
+    /// The values of these keys, in the order of the keys.
+    #[pyo3(signature = (start = None, stop = None, *, prefix = None))]
+    fn values(
+        slf: Bound<'_, Self>,
+        start: Option<Input>,
+        stop: Option<Input>,
+        prefix: Option<Input>,
+    ) -> PyResult<Range> {
+        Ok(Range::of(slf.unbind(), bounds(start, stop, prefix)?, Items::Values))
+    }
+
+    /// Pairs of key and value, in the order of the keys.
+    #[pyo3(signature = (start = None, stop = None, *, prefix = None))]
+    fn items(
+        slf: Bound<'_, Self>,
+        start: Option<Input>,
+        stop: Option<Input>,
+        prefix: Option<Input>,
+    ) -> PyResult<Range> {
+        Ok(Range::of(slf.unbind(), bounds(start, stop, prefix)?, Items::Entries))
+    }
+}
+
+fn between(start: Option<Input>, stop: Option<Input>) -> Bounds {
+    let owned = |key: Option<Input>| key.map(|key| key.to_vec());
+    Bounds::Between(owned(start), owned(stop))
+}
+
+fn bounds(start: Option<Input>, stop: Option<Input>, prefix: Option<Input>) -> PyResult<Bounds> {
+    match prefix {
+        None => Ok(between(start, stop)),
+        Some(prefix) if start.is_none() && stop.is_none() => Ok(Bounds::Prefix(prefix.to_vec())),
+        Some(_) => Err(PyTypeError::new_err("start and stop, or a prefix; not both")),
+    }
+}
