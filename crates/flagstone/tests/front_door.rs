@@ -1,4 +1,5 @@
 //! The names at the root, as a program uses them.
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
