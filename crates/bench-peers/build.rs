@@ -50,7 +50,7 @@ fn main() {
 
 /// The engines that the program is built with, in words.
 fn engines() -> String {
-    let others = ["rocksdb", "leveldb", "fjall", "redb"];
+    let others = ["rocksdb", "leveldb", "fjall", "redb", "lmdb"];
     let built: Vec<&str> = others.into_iter().filter(|engine| is_built_in(engine)).collect();
     match built.len() {
         0 => "flagstone alone".to_string(),

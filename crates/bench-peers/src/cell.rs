@@ -28,6 +28,10 @@ pub enum EngineName {
     Fjall,
     /// redb.
     Redb,
+    /// LMDB; each call opens a transaction.
+    Lmdb,
+    /// LMDB; each thread opens one transaction, and reads in it.
+    LmdbKept,
     /// No engine: the system calls that each needs for large values and for cold lookups.
     Disk,
 }
@@ -43,6 +47,8 @@ impl EngineName {
             Self::Leveldb => "LevelDB",
             Self::Fjall => "fjall",
             Self::Redb => "redb",
+            Self::Lmdb => "LMDB",
+            Self::LmdbKept => "LMDB, transaction kept",
             Self::Disk => "The disk alone",
         }
     }
@@ -70,6 +76,7 @@ impl EngineName {
             Self::Leveldb => cfg!(feature = "leveldb"),
             Self::Fjall => cfg!(feature = "fjall"),
             Self::Redb => cfg!(feature = "redb"),
+            Self::Lmdb | Self::LmdbKept => cfg!(feature = "lmdb"),
         }
     }
 }

@@ -44,7 +44,7 @@ const EXAMPLES: &str = "Examples:
     peers agree --directory /dev/shm --first 1000 --count 500
   An interrupted campaign goes on when the same command is given again.";
 
-/// Measures Flagstone beside RocksDB, LevelDB, fjall and redb.
+/// Measures Flagstone beside RocksDB, LevelDB, fjall, redb and LMDB.
 #[derive(Parser)]
 #[command(name = "peers", version = env!("PEERS_COMMIT"), long_version = program::VERSION, after_help = EXAMPLES)]
 struct Arguments {
@@ -56,7 +56,7 @@ struct Arguments {
 enum Command {
     /// Measures, and appends to a file of results what is not in it yet.
     Run(Box<RunArguments>),
-    /// Shows what files of results say, or writes it into the page.
+    /// Shows what files of results say.
     Report(ReportArguments),
     /// Lists the cells that a run would measure, and how long that takes.
     List(SelectionArguments),
@@ -158,7 +158,7 @@ struct SelectionArguments {
     /// Rounds, each with a run of every engine.
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// Rounds in which LevelDB, fjall and redb take part.
+    /// Rounds in which LevelDB, fjall, redb and LMDB take part.
     #[arg(long, default_value_t = 3)]
     peer_rounds: u32,
     /// A twentieth of the data, two seconds, three rounds.
@@ -171,12 +171,8 @@ struct ReportArguments {
     /// Files of results.
     #[arg(required = true)]
     results: Vec<PathBuf>,
-    /// The page to write the tables into, between its marks; plots go to a directory beside it. If
-    /// none, the tables are printed.
-    #[arg(long)]
-    page: Option<PathBuf>,
     /// Prints the comparisons as JSON.
-    #[arg(long, conflicts_with = "page")]
+    #[arg(long)]
     json: bool,
 }
 
@@ -351,7 +347,7 @@ fn run_cell(arguments: CellArguments) -> Result<()> {
 }
 
 fn amplification(exercise: Exercise, arguments: &command::Arguments) -> Result<()> {
-    command::run(exercise, arguments)?.map_or(Ok(()), |text| print(&text))
+    print(&command::run(exercise, arguments)?)
 }
 
 fn show_report(arguments: &ReportArguments) -> Result<()> {
@@ -364,10 +360,10 @@ fn show_report(arguments: &ReportArguments) -> Result<()> {
         lines.extend(found);
     }
     let report = report::Report::new(&lines)?;
-    match &arguments.page {
-        Some(page) => report::page::write(&report, page),
-        None if arguments.json => print(&format!("{}\n", report.json())),
-        None => print(&report::tables::all(&report)),
+    if arguments.json {
+        print(&format!("{}\n", report.json()))
+    } else {
+        print(&report::tables::all(&report))
     }
 }
 

@@ -70,6 +70,7 @@ fn versions(lock: &str) -> Vec<(String, String)> {
         ("LevelDB", "leveldb-sys"),
         ("fjall", "fjall"),
         ("redb", "redb"),
+        ("LMDB", "lmdb-master-sys"),
     ];
     let version = |package: &str| {
         let at = lock.find(&format!("name = \"{package}\"\nversion = \""))?;
@@ -83,8 +84,9 @@ fn versions(lock: &str) -> Vec<(String, String)> {
     });
     known
         .map(|(title, version)| match title.as_str() {
-            // The binding does not say which version it carries.
+            // The bindings do not say which version they carry.
             "LevelDB" => (title, "1.22".to_string()),
+            "LMDB" => (title, "0.9.70".to_string()),
             _ => (title, version),
         })
         .collect()

@@ -8,7 +8,7 @@
 //! - [`agree`]: no figures: lives that Flagstone and RocksDB lead by turns
 //! - [`amplification`]: bytes written and bytes on the disk beside bytes that live
 //! - [`measure`], [`statistics`], [`environment`]: figures; [`store`]: the file of results;
-//!   [`report`]: the page
+//!   [`report`]: tables
 
 #[cfg(feature = "rocksdb")]
 mod agree;

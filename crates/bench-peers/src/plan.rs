@@ -104,6 +104,7 @@ fn small_cells(track: Track, compression: Compression, cells: &mut BTreeSet<Cell
         add(W::BulkLoad, D::None, Memory::Ample, &[1]);
         // For the engines without a log that survives the process.
         add(W::FillRandom, D::None, Memory::Ample, &[1]);
+        add(W::FillRandom, D::Process, Memory::Ample, &[2, 8]);
         for workload in [W::FillSeq, W::FillRandom, W::Overwrite] {
             add(workload, D::Process, Memory::Ample, &[1, 4]);
         }
@@ -202,13 +203,17 @@ fn engines(cell: &Cell, selection: &Selection) -> Vec<EngineName> {
         E::Leveldb,
         E::Fjall,
         E::Redb,
+        E::Lmdb,
+        E::LmdbKept,
         E::Disk,
     ];
     let wanted = all.into_iter().filter(|engine| match engine {
         E::RocksdbBlob | E::RocksdbDirect => blobs,
         // The others have no such reads, or a cache of their own that is not set up by the same
         // rule.
-        E::Leveldb | E::Fjall | E::Redb => !cell.memory.is_cold(),
+        E::Leveldb | E::Fjall | E::Redb | E::Lmdb => !cell.memory.is_cold(),
+        // It sees no later write.
+        E::LmdbKept => cell.workload.only_reads() && !cell.memory.is_cold(),
         E::Disk => shows_the_disk(cell),
         _ => true,
     });
@@ -231,11 +236,12 @@ fn shows_the_disk(cell: &Cell) -> bool {
 }
 
 /// The order of a round: every second one is reversed, so that what drifts falls on all alike
-/// (ABBA). LevelDB, fjall and redb take part in the first `peer_rounds`. The disk alone takes part
-/// in all: what it gives drifts, and the engines' parts of it are taken within a round.
+/// (ABBA). LevelDB, fjall, redb and LMDB take part in the first `peer_rounds`. The disk alone takes
+/// part in all: what it gives drifts, and the engines' parts of it are taken within a round.
 pub fn round_order(engines: &[EngineName], round: u32, peer_rounds: u32) -> Vec<EngineName> {
     let is_main = |engine: &EngineName| {
-        !matches!(engine, EngineName::Leveldb | EngineName::Fjall | EngineName::Redb)
+        use EngineName as E;
+        !matches!(engine, E::Leveldb | E::Fjall | E::Redb | E::Lmdb | E::LmdbKept)
     };
     let mut order: Vec<EngineName> =
         engines.iter().copied().filter(|engine| is_main(engine) || round < peer_rounds).collect();

@@ -16,7 +16,6 @@ use crate::campaign::{Workshop, output_of};
 use crate::engine::Result;
 use crate::environment::Environment;
 use crate::measure;
-use crate::report::page;
 use crate::store::{self, Line, Store};
 
 /// What both commands take.
@@ -50,9 +49,6 @@ pub struct Arguments {
     /// The longest that one process may take, in seconds.
     #[arg(long, default_value_t = 600)]
     limit: u64,
-    /// The page to write the table into, between its marks; printed if none.
-    #[arg(long)]
-    page: Option<PathBuf>,
 }
 
 /// What one process is told.
@@ -77,9 +73,8 @@ pub fn play_one(arguments: &PlayArguments) -> Result<Outcome> {
     play(&serde_json::from_str(&arguments.task)?, &arguments.directory)
 }
 
-/// Does the tasks of an exercise that are not done yet, and gives the table, or writes it into its
-/// page.
-pub fn run(exercise: Exercise, arguments: &Arguments) -> Result<Option<String>> {
+/// Does the tasks of an exercise that are not done yet, and gives the table.
+pub fn run(exercise: Exercise, arguments: &Arguments) -> Result<String> {
     let known = store::read(&arguments.results)?;
     let is_known = |task: &Task| {
         known
@@ -106,23 +101,7 @@ pub fn run(exercise: Exercise, arguments: &Arguments) -> Result<Option<String>> 
     if failed > 0 {
         return Err(format!("{failed} of {} tasks failed", tasks.len()).into());
     }
-    let text = Found::new(&store::read(&arguments.results)?, exercise).text(exercise);
-    let Some(page) = &arguments.page else { return Ok(Some(text)) };
-    page::write_between(page, marks(exercise), &text)?;
-    Ok(None)
-}
-
-fn marks(exercise: Exercise) -> page::Marks {
-    match exercise {
-        Exercise::Space => page::Marks {
-            begin: "<!-- space begin: written by `peers space`, do not edit -->",
-            end: "<!-- space end -->",
-        },
-        Exercise::Steady => page::Marks {
-            begin: "<!-- steady begin: written by `peers steady`, do not edit -->",
-            end: "<!-- steady end -->",
-        },
-    }
+    Ok(Found::new(&store::read(&arguments.results)?, exercise).text(exercise))
 }
 
 /// All tasks in their order: sizes, within them rounds, within these contenders.

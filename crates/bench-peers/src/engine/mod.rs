@@ -6,6 +6,8 @@ mod fjall;
 mod flagstone;
 #[cfg(feature = "leveldb")]
 mod leveldb;
+#[cfg(feature = "lmdb")]
+mod lmdb;
 #[cfg(feature = "redb")]
 mod redb;
 #[cfg(feature = "rocksdb")]
@@ -102,7 +104,7 @@ pub fn open(
     tuning: &Tuning,
     durability: Durability,
 ) -> Result<Box<dyn Engine>> {
-    // Only fjall chooses when it opens.
+    // Only fjall and LMDB choose when they open.
     let _ = durability;
     match name {
         EngineName::Flagstone => flagstone::open(directory, tuning),
@@ -117,11 +119,16 @@ pub fn open(
         EngineName::Fjall => fjall::open(directory, tuning, durability),
         #[cfg(feature = "redb")]
         EngineName::Redb => redb::open(directory, tuning),
+        #[cfg(feature = "lmdb")]
+        EngineName::Lmdb => lmdb::open(directory, durability, lmdb::Reads::EachCall),
+        #[cfg(feature = "lmdb")]
+        EngineName::LmdbKept => lmdb::open(directory, durability, lmdb::Reads::Once),
         #[cfg(not(all(
             feature = "rocksdb",
             feature = "leveldb",
             feature = "fjall",
-            feature = "redb"
+            feature = "redb",
+            feature = "lmdb"
         )))]
         _ => Err(format!("this program was built without {}", name.title()).into()),
     }

@@ -47,10 +47,9 @@ fn a_selection_narrows_the_plan() {
         ..Selection::default()
     };
     let names: Vec<_> = plan(&selection).iter().map(|duel| duel.cell.to_string()).collect();
-    assert_eq!(
-        names,
-        ["fillrandom/800/1t/tuned/d1/ample/lz4", "fillrandom/800/4t/tuned/d1/ample/lz4"]
-    );
+    let expected =
+        [1, 2, 4, 8].map(|threads| format!("fillrandom/800/{threads}t/tuned/d1/ample/lz4"));
+    assert_eq!(names, expected);
     assert!(names.len() < all.len());
 }
 
@@ -78,4 +77,13 @@ fn cells_that_share_a_database_are_neighbours() {
     keys.dedup();
     assert_eq!(keys.len(), groups);
     assert!(groups < before);
+}
+
+/// A transaction that is kept sees no later write.
+#[test]
+fn lmdb_keeps_its_transaction_only_where_nothing_is_written() {
+    let selection = Selection { engines: vec![EngineName::LmdbKept], ..Selection::default() };
+    let duels = plan(&selection);
+    assert_eq!(duels.is_empty(), !EngineName::LmdbKept.is_built());
+    assert!(duels.iter().all(|duel| duel.cell.workload.only_reads()));
 }

@@ -1,7 +1,5 @@
-//! From results to the page: rows that compare engines, as tables and as plots.
+//! From results to rows that compare engines, as tables.
 
-pub mod page;
-mod plots;
 pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,7 +117,7 @@ impl Report {
     }
 }
 
-/// What the runs of a page have in common.
+/// What the runs of a report have in common.
 #[derive(Default)]
 struct Alike {
     effort: Option<Effort>,
@@ -135,7 +133,7 @@ impl Alike {
     fn admit(&mut self, told: &Assignment) -> Result<()> {
         if *self.effort.get_or_insert(told.effort) != told.effort {
             return Err(
-                "these results are of several scales or lengths: they cannot share a page".into()
+                "these results are of several scales or lengths: they cannot share a report".into(),
             );
         }
         if *self.maker.get_or_insert(told.database_of) != told.database_of {
@@ -151,7 +149,7 @@ impl Alike {
             self.options.entry((told.cell, told.engine)).or_insert_with(|| options.clone());
         if *of_row != options {
             return Err(format!(
-                "some runs of {} in {} have other options than others: they cannot share a page",
+                "some runs of {} in {} have other options than others: they cannot share a report",
                 told.engine.title(),
                 told.cell
             )

@@ -11,7 +11,13 @@ use crate::statistics::{Estimate, Verdict};
 use crate::workload::{Family, Workload};
 
 /// The small tables that others than RocksDB have.
-const PEERS: [EngineName; 3] = [EngineName::Leveldb, EngineName::Fjall, EngineName::Redb];
+const PEERS: [EngineName; 5] = [
+    EngineName::Leveldb,
+    EngineName::Fjall,
+    EngineName::Redb,
+    EngineName::Lmdb,
+    EngineName::LmdbKept,
+];
 /// RocksDB's ways with large values.
 const MODES: [EngineName; 3] =
     [EngineName::Rocksdb, EngineName::RocksdbBlob, EngineName::RocksdbDirect];
