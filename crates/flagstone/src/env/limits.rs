@@ -15,7 +15,9 @@ const FRESH: Duration = Duration::from_secs(1);
 /// The files of a cgroup's memory controller.
 struct GroupFiles {
     root: &'static str,
-    limit: &'static str,
+    /// The group may have what the least of them says. Above `memory.high` the system slows the
+    /// group down and takes memory back; above the others it kills.
+    limits: &'static [&'static str],
     used: &'static str,
     /// What of `memory.stat` the system can read again from files.
     cached: [&'static str; 2],
@@ -23,16 +25,29 @@ struct GroupFiles {
 
 const VERSION_1: GroupFiles = GroupFiles {
     root: "/sys/fs/cgroup/memory",
-    limit: "memory.limit_in_bytes",
+    limits: &["memory.limit_in_bytes"],
     used: "memory.usage_in_bytes",
     cached: ["total_inactive_file ", "total_active_file "],
 };
 const VERSION_2: GroupFiles = GroupFiles {
     root: "/sys/fs/cgroup",
-    limit: "memory.max",
+    limits: &["memory.max", "memory.high"],
     used: "memory.current",
     cached: ["inactive_file ", "active_file "],
 };
+
+impl GroupFiles {
+    /// Bytes that `group` may have, if it has a limit.
+    fn limit_in(&self, group: &Path, read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
+        // "No limit" is a word in version 2, a large number in version 1.
+        self.limits.iter().filter_map(|name| number_in(&group.join(name), &read)).min()
+    }
+}
+
+/// The number that is all of a file.
+fn number_in(file: &Path, read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
+    read(file)?.trim().parse().ok()
+}
 
 /// Bytes of memory that the process may have: what the machine has, or less where a cgroup (version
 /// 1 or 2) sets a limit. `None` where the system does not tell, which only Linux does. As it was
@@ -73,10 +88,8 @@ pub(super) fn memory_state() -> MemoryState {
 /// [`memory_limit`] of a system whose files `read` shows.
 fn limit(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
     let machine = kilobytes(&read(Path::new("/proc/meminfo"))?, "MemTotal:")?;
-    let limits = groups(&read).into_iter().filter_map(|(group, files)| {
-        // "No limit" is a word in version 2, a large number in version 1.
-        read(&group.join(files.limit))?.trim().parse().ok()
-    });
+    let limits =
+        groups(&read).into_iter().filter_map(|(group, files)| files.limit_in(&group, &read));
     Some(limits.fold(machine, u64::min))
 }
 
@@ -91,8 +104,8 @@ fn state(read: impl Fn(&Path) -> Option<String>) -> MemoryState {
         (state.limit_bytes, state.free_bytes) = (all, free);
     }
     for (group, files) in groups(&read) {
-        let number = |name| read(&group.join(name))?.trim().parse::<u64>().ok();
-        if let (Some(limit), Some(used)) = (number(files.limit), number(files.used)) {
+        let used = number_in(&group.join(files.used), &read);
+        if let (Some(limit), Some(used)) = (files.limit_in(&group, &read), used) {
             let stat = read(&group.join("memory.stat")).unwrap_or_default();
             let cached = files.cached.iter().filter_map(|name| {
                 stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())

@@ -24,6 +24,8 @@ fn the_tightest_limit_holds() {
     let own = ("/sys/fs/cgroup/user.slice/job/memory.max", "max\n");
     let outer = ("/sys/fs/cgroup/user.slice/memory.max", "5000\n");
     assert_eq!(of(&[MEMINFO, group, own, outer]), Some(5000));
+    let high = ("/sys/fs/cgroup/user.slice/job/memory.high", "3000\n");
+    assert_eq!(of(&[MEMINFO, group, own, outer, high]), Some(3000), "the group is slowed down");
     let contained = [MEMINFO, group, ("/sys/fs/cgroup/memory.max", "4000")];
     assert_eq!(of(&contained), Some(4000), "the path is the host's");
 }
