@@ -208,6 +208,8 @@ pub mod salvage;
 #[cfg_attr(doc, doc(hidden))]
 pub mod sst;
 #[cfg_attr(doc, doc(hidden))]
+pub mod transactions;
+#[cfg_attr(doc, doc(hidden))]
 pub mod ttl;
 #[cfg_attr(doc, doc(hidden))]
 pub mod wal;

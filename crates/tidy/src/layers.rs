@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["manifest", "options"],
     &["iter", "compaction"],
     &["db"],
-    &["salvage", "doctor", "ttl"],
+    &["salvage", "doctor", "ttl", "transactions"],
     &["front"],
 ];
 

@@ -1,0 +1,276 @@
+//! What a batch says of its keys.
+//!
+//! The index is a memtable: the sequence number of an entry is the number of its operation, so that
+//! the newest operation of a key comes first. Numbers are not used again after a rollback; those
+//! that were rolled back are listed, and passed over.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use crate::base::merge::full_merge;
+use crate::base::{
+    InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber,
+    ValueType,
+};
+use crate::iter::lookup::no_merge_operator;
+use crate::memtable::{MemTable, MemTableIterator};
+
+/// Entries of one key that a cursor steps over one by one, before it seeks.
+const STEPS_MAX: usize = 8;
+
+/// The operations that count, by their numbers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counting {
+    /// The number after the newest operation.
+    pub(super) end: SequenceNumber,
+    /// What was rolled back, in order; ranges do not touch.
+    undone: Arc<Vec<Range<SequenceNumber>>>,
+}
+
+impl Counting {
+    /// Rolls back the operations from `start` on.
+    pub(super) fn undo_from(&mut self, start: SequenceNumber) {
+        if start == self.end {
+            return;
+        }
+        let undone = Arc::make_mut(&mut self.undone);
+        let mut start = start;
+        while let Some(last) = undone.pop_if(|last| last.end >= start) {
+            start = start.min(last.start);
+        }
+        undone.push(start..self.end);
+    }
+
+    pub(super) fn counts(&self, number: SequenceNumber) -> bool {
+        if number >= self.end {
+            return false;
+        }
+        let after = self.undone.partition_point(|range| range.start <= number);
+        after == 0 || !self.undone[after - 1].contains(&number)
+    }
+}
+
+/// What a batch says of one key.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Delta {
+    /// The newest operation that is no merge.
+    pub(super) base: Base,
+    /// The operands of newer merges, newest first.
+    operands: Vec<Vec<u8>>,
+}
+
+/// See [`Delta::base`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Base {
+    /// The batch has none.
+    #[default]
+    Below,
+    Deleted,
+    Value(Vec<u8>),
+}
+
+impl Delta {
+    /// What counts of `table` for `key`.
+    pub(super) fn of(table: &MemTable, counting: &Counting, key: &[u8]) -> Self {
+        let mut delta = Self::default();
+        table.get(key, SequenceNumber::MAX, |number, value_type, value| {
+            if counting.counts(number) {
+                delta.add(value_type, value)
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        delta
+    }
+
+    /// Takes up the next older operation; breaks at one that hides those below.
+    fn add(&mut self, value_type: ValueType, value: &[u8]) -> ControlFlow<()> {
+        self.base = match value_type {
+            ValueType::Merge => {
+                self.operands.push(value.to_vec());
+                return ControlFlow::Continue(());
+            }
+            ValueType::Value => Base::Value(value.to_vec()),
+            _ => Base::Deleted,
+        };
+        ControlFlow::Break(())
+    }
+
+    /// Whether the batch says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.operands.is_empty() && self.base == Base::Below
+    }
+
+    /// Whether what lies below the batch counts.
+    pub(super) fn needs_below(&self) -> bool {
+        self.base == Base::Below
+    }
+
+    /// The value of `key` above `below`, the value below the batch.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for operands without an operator; the operator's refusal.
+    pub(super) fn over(
+        self,
+        key: &[u8],
+        below: Option<&[u8]>,
+        operator: Option<&dyn MergeOperator>,
+    ) -> Result<Option<Vec<u8>>> {
+        let Self { base, mut operands } = self;
+        if operands.is_empty() {
+            return Ok(match base {
+                Base::Below => below.map(<[u8]>::to_vec),
+                Base::Deleted => None,
+                Base::Value(value) => Some(value),
+            });
+        }
+        let existing = match &base {
+            Base::Below => below,
+            Base::Deleted => None,
+            Base::Value(value) => Some(value.as_slice()),
+        };
+        let operator = operator.ok_or_else(|| no_merge_operator(key))?;
+        operands.reverse();
+        let operands: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
+        full_merge(operator, key, existing, &operands).map(Some)
+    }
+}
+
+/// A cursor over the keys of which a batch says something. It sees the batch as it was when the
+/// cursor was made.
+pub(super) struct DeltaCursor {
+    entries: MemTableIterator,
+    counting: Counting,
+    /// The key that it stands on.
+    current: Option<Vec<u8>>,
+    delta: Delta,
+    table: Arc<MemTable>,
+}
+
+/// Behind all entries of `key`: numbers begin at 1.
+fn oldest(key: &[u8]) -> InternalKeyBuf {
+    InternalKeyBuf::new(key, 0, ValueType::Deletion)
+}
+
+/// Before all entries of `key`.
+fn newest(key: &[u8]) -> InternalKeyBuf {
+    InternalKeyBuf::for_seek(key, MAX_SEQUENCE_NUMBER)
+}
+
+impl DeltaCursor {
+    pub(super) fn new(table: Arc<MemTable>, counting: Counting) -> Self {
+        let entries = table.iter();
+        Self { entries, counting, current: None, delta: Delta::default(), table }
+    }
+
+    /// The key that it stands on, if any.
+    pub(super) fn key(&self) -> Option<&[u8]> {
+        self.current.as_deref()
+    }
+
+    /// What the batch says of that key.
+    pub(super) fn delta(&self) -> &Delta {
+        &self.delta
+    }
+
+    pub(super) fn seek_to_first(&mut self) {
+        self.entries.seek_to_first();
+        self.settle_forward();
+    }
+
+    pub(super) fn seek_to_last(&mut self) {
+        self.entries.seek_to_last();
+        self.settle_backward();
+    }
+
+    /// Moves to the first key at or after `key`.
+    pub(super) fn seek(&mut self, key: &[u8]) {
+        self.entries.seek(newest(key).as_key());
+        self.settle_forward();
+    }
+
+    /// Moves to the last key at or before `key`.
+    pub(super) fn seek_for_prev(&mut self, key: &[u8]) {
+        self.entries.seek_for_prev(oldest(key).as_key());
+        self.settle_backward();
+    }
+
+    /// Moves to the next key; it must stand on one.
+    pub(super) fn next(&mut self) {
+        let Some(key) = self.current.take() else { return };
+        self.pass(&key);
+        self.settle_forward();
+    }
+
+    /// Moves to the key before; it must stand on one.
+    pub(super) fn prev(&mut self) {
+        let Some(key) = self.current.take() else { return };
+        self.before(&key);
+        self.settle_backward();
+    }
+    /// Whether the entries stand on one of `key`.
+    fn is_on(&self, key: &[u8]) -> bool {
+        let order = &self.table.comparator().user;
+        self.entries.valid() && order.compare(self.entries.key().user_key(), key).is_eq()
+    }
+
+    /// Moves the entries, which stand on one of `key` or on the next key, behind those of `key`.
+    fn pass(&mut self, key: &[u8]) {
+        for _ in 0..STEPS_MAX {
+            if !self.is_on(key) {
+                return;
+            }
+            self.entries.next();
+        }
+        if self.is_on(key) {
+            self.entries.seek(oldest(key).as_key());
+        }
+    }
+
+    /// Moves the entries to the oldest one of the key before `key`.
+    fn before(&mut self, key: &[u8]) {
+        self.entries.seek_for_prev(newest(key).as_key());
+    }
+
+    /// Takes up the first key, from the newest entry on which the entries stand, of which the batch
+    /// says something.
+    fn settle_forward(&mut self) {
+        while self.entries.valid() {
+            let key = self.entries.key().user_key().to_vec();
+            self.delta = Delta::default();
+            while self.is_on(&key) {
+                let entry = self.entries.key();
+                if self.counting.counts(entry.sequence())
+                    && let Some(value_type) = entry.value_type()
+                    && self.delta.add(value_type, self.entries.value()).is_break()
+                {
+                    break;
+                }
+                self.entries.next();
+            }
+            if !self.delta.is_empty() {
+                self.current = Some(key);
+                return;
+            }
+        }
+        self.current = None;
+    }
+
+    /// Takes up the last key, from that of the entry on which the entries stand back, of which the
+    /// batch says something.
+    fn settle_backward(&mut self) {
+        while self.entries.valid() {
+            let key = self.entries.key().user_key().to_vec();
+            self.delta = Delta::of(&self.table, &self.counting, &key);
+            if !self.delta.is_empty() {
+                self.current = Some(key);
+                return;
+            }
+            self.before(&key);
+        }
+        self.current = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

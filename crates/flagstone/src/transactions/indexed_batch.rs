@@ -1,0 +1,433 @@
+//! A write batch with an index over its operations.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::sync::Arc;
+
+use crate::base::{
+    ColumnFamilyId, Error, InternalIterator, InternalKeyComparator, Result, SequenceNumber,
+    ValueType,
+};
+use crate::batch::WriteBatch;
+use crate::db::{ColumnFamily, Db, Value};
+use crate::memtable::{MemTable, MemTableIterator, MemTableSettings};
+use crate::options::ReadOptions;
+use crate::transactions::delta::{Counting, Delta, DeltaCursor};
+use crate::transactions::overlaid::OverlaidIter;
+
+/// A [`WriteBatch`] that can be read before it is written: by itself, and as if it lay over a
+/// database.
+///
+/// It takes the memory of its operations twice, once as they will be written and once in the index.
+/// Reading one key costs a search among the operations; a batch does not become slower to write.
+///
+/// Range deletions are refused (`NotSupported`), as in RocksDB.
+///
+/// ```
+/// use flagstone::transactions::WriteBatchWithIndex;
+///
+/// # fn main() -> flagstone::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let mut options = flagstone::Options::default();
+/// # options.create_if_missing = true;
+/// let db = flagstone::db::Db::open(directory.path(), &options)?;
+/// db.put("ada", "1815")?;
+/// db.put("alan", "1912")?;
+/// let people = db.default_column_family();
+///
+/// let mut batch = WriteBatchWithIndex::new();
+/// batch.put(people, "grace", "1906")?;
+/// batch.delete(people, "alan")?;
+/// let options = flagstone::ReadOptions::default();
+/// assert_eq!(batch.get_from_batch_and_db(&db, people, "grace", &options)?.unwrap(), "1906");
+/// assert!(batch.get_from_batch_and_db(&db, people, "alan", &options)?.is_none());
+///
+/// let mut all = batch.iter_over(&db, people, &options)?;
+/// all.seek_to_first();
+/// assert_eq!(all.key(), b"ada");
+/// all.next();
+/// assert_eq!(all.key(), b"grace");
+///
+/// db.write(batch.into_batch())?;
+/// assert!(db.get("alan")?.is_none());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct WriteBatchWithIndex {
+    batch: WriteBatch,
+    indexes: BTreeMap<ColumnFamilyId, Arc<MemTable>>,
+    counting: Counting,
+    /// The numbers that the next operations had when the save points were set.
+    save_points: Vec<SequenceNumber>,
+}
+
+/// What a batch alone says of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InBatch {
+    /// Nothing.
+    Absent,
+    /// It deletes the key.
+    Deleted,
+    /// It sets the key, perhaps by a merge.
+    Value(Vec<u8>),
+    /// It merges operands into a value that it does not have (RocksDB's `MergeInProgress`).
+    MergeInProgress,
+}
+
+/// An operation of a batch, as [`WriteBatchWithIndex::entries`] shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BatchEntry {
+    /// Sets the key.
+    Put(Vec<u8>),
+    /// Merges an operand.
+    Merge(Vec<u8>),
+    /// Deletes the key.
+    Delete,
+    /// Deletes the key, which was put at most once.
+    SingleDelete,
+}
+
+impl WriteBatchWithIndex {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`]. The batch is then unchanged, as after all errors of the operations
+    /// below.
+    pub fn put(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        self.batch.put_cf(family, key, value)?;
+        self.index(family, ValueType::Value, key, value);
+        Ok(())
+    }
+
+    /// Deletes `key`.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn delete(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        self.batch.delete_cf(family, key)?;
+        self.index(family, ValueType::Deletion, key, &[]);
+        Ok(())
+    }
+
+    /// Deletes `key`, which was put at most once since it was last deleted, and never merged.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn single_delete(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        self.batch.single_delete_cf(family, key)?;
+        self.index(family, ValueType::SingleDeletion, key, &[]);
+        Ok(())
+    }
+
+    /// Adds an operand for the family's merge operator to `key`.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`]; `InvalidArgument` if the family has no merge operator.
+    pub fn merge(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        if family.options().merge_operator.is_none() {
+            let message = format!("column family '{}' has no merge operator", family.name());
+            return Err(Error::invalid_argument(message));
+        }
+        self.batch.merge_cf(family, key, operand)?;
+        self.index(family, ValueType::Merge, key, operand);
+        Ok(())
+    }
+
+    /// Refused: who reads a key of the batch would have to look through all ranges.
+    ///
+    /// # Errors
+    /// `NotSupported`, always.
+    pub fn delete_range(
+        &mut self,
+        _family: &ColumnFamily,
+        _begin: impl AsRef<[u8]>,
+        _end: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        Err(Error::not_supported(
+            "a batch with an index takes no range deletions; delete the keys, or use a plain batch",
+        ))
+    }
+
+    /// Adds bytes that go to the WAL and nowhere else.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_log_data`].
+    pub fn put_log_data(&mut self, data: impl AsRef<[u8]>) -> Result<()> {
+        self.batch.put_log_data(data)
+    }
+
+    /// Remembers the present state for [`WriteBatchWithIndex::rollback_to_save_point`]; save points
+    /// nest.
+    pub fn set_save_point(&mut self) {
+        self.batch.set_save_point();
+        self.save_points.push(self.next_number());
+    }
+
+    /// Removes everything added since the latest save point, and the save point. The cost does not
+    /// depend on how much that is; the memory of the index is kept.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub fn rollback_to_save_point(&mut self) -> Result<()> {
+        self.batch.rollback_to_save_point()?;
+        if let Some(number) = self.save_points.pop() {
+            self.counting.undo_from(number);
+        }
+        Ok(())
+    }
+
+    /// Removes the latest save point and keeps what was added since.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub fn pop_save_point(&mut self) -> Result<()> {
+        self.batch.pop_save_point()?;
+        self.save_points.pop();
+        Ok(())
+    }
+
+    /// Removes all operations and save points.
+    pub fn clear(&mut self) {
+        self.batch.clear();
+        self.indexes.clear();
+        self.counting = Counting::default();
+        self.save_points.clear();
+    }
+
+    /// How many operations it has.
+    pub fn count(&self) -> u32 {
+        self.batch.count()
+    }
+
+    /// Whether there is nothing in it, not even log data.
+    pub fn is_empty(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    /// Bytes of memory that it takes, index included.
+    pub fn memory_usage(&self) -> usize {
+        let indexes: usize = self.indexes.values().map(|index| index.memory_reserved()).sum();
+        self.batch.memory_usage() + indexes
+    }
+
+    /// The operations, as they will be written.
+    pub fn batch(&self) -> &WriteBatch {
+        &self.batch
+    }
+
+    /// The batch, to be written.
+    pub fn into_batch(self) -> WriteBatch {
+        self.batch
+    }
+
+    /// What the batch alone says of `key`.
+    ///
+    /// # Errors
+    /// What the family's merge operator makes of its operands; `InvalidArgument` if the family's
+    /// keys have another order than those of the batch.
+    pub fn get(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<InBatch> {
+        let key = key.as_ref();
+        let delta = self.delta(family, key)?;
+        if delta.is_empty() {
+            return Ok(InBatch::Absent);
+        }
+        if delta.needs_below() {
+            return Ok(InBatch::MergeInProgress);
+        }
+        let value = delta.over(key, None, family.options().merge_operator.as_deref())?;
+        Ok(value.map_or(InBatch::Deleted, InBatch::Value))
+    }
+
+    /// The value that `key` would have if the batch were written. `options.snapshot` says as of
+    /// when the database is read; the batch is always read as it is.
+    ///
+    /// # Errors
+    /// As [`Db::get_with`] and [`WriteBatchWithIndex::get`].
+    pub fn get_from_batch_and_db(
+        &self,
+        db: &Db,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        let delta = self.delta(family, key)?;
+        if delta.is_empty() {
+            return db.get_with(options, family, key);
+        }
+        let below = if delta.needs_below() { db.get_with(options, family, key)? } else { None };
+        resolved(delta, family, key, below)
+    }
+
+    /// The values that several keys would have, all as of one moment; in the order of the keys.
+    pub fn multi_get_from_batch_and_db<K: AsRef<[u8]>>(
+        &self,
+        db: &Db,
+        family: &ColumnFamily,
+        keys: &[K],
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<Value>>> {
+        let deltas: Vec<Result<Delta>> =
+            keys.iter().map(|key| self.delta(family, key.as_ref())).collect();
+        let is_wanted = |delta: &Result<Delta>| matches!(delta, Ok(delta) if delta.needs_below());
+        let wanted: Vec<&[u8]> = keys
+            .iter()
+            .zip(&deltas)
+            .filter(|(_, delta)| is_wanted(delta))
+            .map(|(key, _)| key.as_ref())
+            .collect();
+        let mut below = db.multi_get_with(options, family, &wanted).into_iter();
+        let values = keys.iter().zip(deltas).map(|(key, delta)| {
+            let below = if is_wanted(&delta) { below.next().transpose()?.flatten() } else { None };
+            resolved(delta?, family, key.as_ref(), below)
+        });
+        values.collect()
+    }
+
+    /// A cursor over the family as it would be if the batch were written.
+    ///
+    /// # Errors
+    /// As [`Db::iter_cf`] and [`WriteBatchWithIndex::get`].
+    #[track_caller]
+    pub fn iter_over(
+        &self,
+        db: &Db,
+        family: &ColumnFamily,
+        options: &ReadOptions,
+    ) -> Result<OverlaidIter> {
+        let index = self.index_of(family)?;
+        let cursor = index.map(|index| DeltaCursor::new(index.clone(), self.counting.clone()));
+        let below = db.iter_cf(family, options)?;
+        let (order, settings) = (family.comparator().clone(), family.options());
+        Ok(OverlaidIter::new(below, cursor, order, settings.merge_operator.clone(), options))
+    }
+
+    /// The operations on the keys of a family, in the order of the keys; those on one key from the
+    /// newest to the oldest.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the family's keys have another order than those of the batch.
+    pub fn entries(&self, family: &ColumnFamily) -> Result<BatchEntries> {
+        let mut entries = self.index_of(family)?.map(|index| index.iter());
+        if let Some(entries) = &mut entries {
+            entries.seek_to_first();
+        }
+        Ok(BatchEntries { entries, counting: self.counting.clone() })
+    }
+
+    fn next_number(&self) -> SequenceNumber {
+        self.counting.end.max(1)
+    }
+
+    fn index(&mut self, family: &ColumnFamily, value_type: ValueType, key: &[u8], value: &[u8]) {
+        let number = self.next_number();
+        let index = self.indexes.entry(family.id()).or_insert_with(|| {
+            let order = InternalKeyComparator::new(family.comparator().clone());
+            Arc::new(MemTable::new(order, &MemTableSettings::default()))
+        });
+        index.add(number, value_type, key, value);
+        self.counting.end = number + 1;
+    }
+
+    fn index_of(&self, family: &ColumnFamily) -> Result<Option<&Arc<MemTable>>> {
+        let Some(index) = self.indexes.get(&family.id()) else { return Ok(None) };
+        let (ours, theirs) = (&index.comparator().user, family.comparator());
+        if ours.name() != theirs.name() {
+            return Err(Error::invalid_argument(format!(
+                "the batch has the keys of column family {} in the order of '{}', but those of '{}' \
+                 are in the order of '{}'",
+                family.id().0,
+                ours.name(),
+                family.name(),
+                theirs.name()
+            )));
+        }
+        Ok(Some(index))
+    }
+
+    fn delta(&self, family: &ColumnFamily, key: &[u8]) -> Result<Delta> {
+        let index = self.index_of(family)?;
+        Ok(index.map_or_else(Delta::default, |index| Delta::of(index, &self.counting, key)))
+    }
+}
+
+/// What a batch's delta over a value of the database amounts to.
+fn resolved(
+    delta: Delta,
+    family: &ColumnFamily,
+    key: &[u8],
+    below: Option<Value>,
+) -> Result<Option<Value>> {
+    if delta.is_empty() {
+        return Ok(below);
+    }
+    let settings = family.options();
+    let value: Option<Vec<u8>> =
+        delta.over(key, below.as_deref(), settings.merge_operator.as_deref())?;
+    Ok(value.map(Value::from))
+}
+
+/// The operations of a batch on one family; see [`WriteBatchWithIndex::entries`].
+pub struct BatchEntries {
+    entries: Option<MemTableIterator>,
+    counting: Counting,
+}
+
+impl Iterator for BatchEntries {
+    type Item = (Vec<u8>, BatchEntry);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entries = self.entries.as_mut()?;
+        while entries.valid() {
+            let key = entries.key();
+            let is_counted = self.counting.counts(key.sequence());
+            let (user_key, value) = (key.user_key().to_vec(), entries.value().to_vec());
+            let entry = match key.value_type() {
+                Some(ValueType::Value) => BatchEntry::Put(value),
+                Some(ValueType::Merge) => BatchEntry::Merge(value),
+                Some(ValueType::SingleDeletion) => BatchEntry::SingleDelete,
+                _ => BatchEntry::Delete,
+            };
+            entries.next();
+            if is_counted {
+                return Some((user_key, entry));
+            }
+        }
+        None
+    }
+}
+
+impl FusedIterator for BatchEntries {}
+
+impl fmt::Debug for BatchEntries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchEntries").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for WriteBatchWithIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WriteBatchWithIndex").field(&self.batch).finish()
+    }
+}

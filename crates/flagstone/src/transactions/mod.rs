@@ -1,0 +1,14 @@
+//! Batches that can be read.
+//!
+//! - `indexed_batch`: [`WriteBatchWithIndex`], a batch with an index over its operations
+//! - `delta`: what a batch says of one key, and a cursor from key to key
+//! - `overlaid`: a cursor over the database with a batch laid over it
+//!
+//! All stand on the handles of `db` and on a memtable, which is the index.
+
+mod delta;
+mod indexed_batch;
+mod overlaid;
+
+pub use indexed_batch::{BatchEntries, BatchEntry, InBatch, WriteBatchWithIndex};
+pub use overlaid::OverlaidIter;
