@@ -58,6 +58,7 @@ const SPREAD: &[(&str, &str, usize)] = &[("crates/flagstone/src/db", "Db", 25)];
 /// Where `unsafe` may stand; each file proves every block.
 const UNSAFE_FILES: &[&str] = &[
     "crates/bench-peers/src/engine/leveldb.rs",
+    "crates/bench-peers/src/engine/lmdb.rs",
     "crates/flagstone/src/base/allocator.rs",
     "crates/flagstone/src/base/chunk.rs",
     "crates/flagstone/src/base/chunk/tests.rs",
