@@ -16,7 +16,7 @@ fn opened(directory: &tempfile::TempDir) -> Db {
     let mut options = Options::default();
     options.create_if_missing = true;
     options.cf.merge_operator = Some(Arc::new(StringAppendOperator::new(",")));
-    Db::open(directory.path(), &options).unwrap()
+    Db::open(directory.path(), &options).expect("the database opens")
 }
 
 fn texts(pairs: &[(Vec<u8>, BatchEntry)]) -> Vec<(String, BatchEntry)> {
@@ -129,7 +129,7 @@ impl Life {
         reversed.merge_operator = append();
         let families = vec![
             db.default_column_family().clone(),
-            db.create_column_family("reversed", &reversed).unwrap(),
+            db.create_column_family("reversed", &reversed).expect("the batch can do that"),
         ];
         let mut life = Self {
             rng: Rng::with_seed(seed),
@@ -142,7 +142,7 @@ impl Life {
         for at in 0..2 {
             for _ in 0..life.rng.usize(0..30) {
                 let (key, value) = (life.key(), life.value());
-                life.db.put_cf(&life.families[at], &key, &value).unwrap();
+                life.db.put_cf(&life.families[at], &key, &value).expect("the batch can do that");
                 life.expected[at].insert(key, value);
             }
         }
@@ -164,15 +164,15 @@ impl Life {
         let (family, model) = (&self.families[at], &mut self.expected[at]);
         match self.rng.u8(0..10) {
             0..4 => {
-                self.batch.put(family, &key, &value).unwrap();
+                self.batch.put(family, &key, &value).expect("the batch can do that");
                 model.insert(key, value);
             }
             4..6 => {
-                self.batch.delete(family, &key).unwrap();
+                self.batch.delete(family, &key).expect("the batch can do that");
                 model.remove(&key);
             }
             6..8 => {
-                self.batch.merge(family, &key, &value).unwrap();
+                self.batch.merge(family, &key, &value).expect("the batch can do that");
                 let merged = match model.get(&key) {
                     Some(old) => [old, &b","[..], &value].concat(),
                     None => value,
@@ -184,9 +184,11 @@ impl Life {
                 self.save_points.push(self.expected.clone());
             }
             _ => match self.save_points.pop() {
-                Some(_) if self.rng.bool() => self.batch.pop_save_point().unwrap(),
+                Some(_) if self.rng.bool() => {
+                    self.batch.pop_save_point().expect("the batch can do that")
+                }
                 Some(before) => {
-                    self.batch.rollback_to_save_point().unwrap();
+                    self.batch.rollback_to_save_point().expect("the batch can do that");
                     self.expected = before;
                 }
                 None => assert!(self.batch.pop_save_point().is_err()),
@@ -220,8 +222,14 @@ impl Life {
         let many = self.batch.multi_get_from_batch_and_db(&self.db, family, &keys, &options);
         for (key, found) in keys.iter().zip(many) {
             let expected = self.expected[at].get(key);
-            assert_eq!(found.unwrap().as_deref(), expected.map(Vec::as_slice));
-            let one = self.batch.get_from_batch_and_db(&self.db, family, key, &options).unwrap();
+            assert_eq!(
+                found.expect("the batch can do that").as_deref(),
+                expected.map(Vec::as_slice)
+            );
+            let one = self
+                .batch
+                .get_from_batch_and_db(&self.db, family, key, &options)
+                .expect("the batch can do that");
             assert_eq!(one.as_deref(), expected.map(Vec::as_slice));
         }
         self.check_cursor(at);
@@ -235,7 +243,8 @@ impl Life {
         let all = self.shown(at, &options);
         let family = self.families[at].clone();
         let order = family.comparator();
-        let mut cursor = self.batch.iter_over(&self.db, &family, &options).unwrap();
+        let mut cursor =
+            self.batch.iter_over(&self.db, &family, &options).expect("the batch can do that");
         let mut place: Option<usize> = None;
         for _ in 0..20 {
             let target = self.key();
@@ -268,11 +277,11 @@ impl Life {
                 _ => place,
             };
             place = place.filter(|place| *place < all.len());
-            cursor.status().unwrap();
+            cursor.status().expect("the batch can do that");
             assert_eq!(cursor.valid(), place.is_some());
             if let Some(place) = place {
                 assert_eq!(cursor.key(), all[place].0);
-                assert_eq!(cursor.value().unwrap(), all[place].1);
+                assert_eq!(cursor.value().expect("the batch can do that"), all[place].1);
             }
         }
     }
