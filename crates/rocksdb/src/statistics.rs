@@ -1,0 +1,184 @@
+//! What databases count and measure, by RocksDB's names:
+//! [`Options::enable_statistics`](crate::Options::enable_statistics).
+
+mod distribution;
+mod names;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flagstone::Env;
+use flagstone::db::Db;
+
+use distribution::Distribution;
+pub use distribution::HistogramData;
+pub use names::{Histogram, NameParseError, Ticker};
+
+/// How much is measured. Counters always count: they cost next to nothing.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+#[repr(u8)]
+pub enum StatsLevel {
+    /// No distribution is measured.
+    DisableAll = 0,
+    /// No distribution is measured.
+    ExceptHistogramOrTimers = 2,
+    /// No distribution is measured: those that there are take time.
+    ExceptTimers,
+    /// Distributions are measured.
+    ExceptDetailedTimers,
+    /// Distributions are measured.
+    ExceptTimeForMutex,
+    /// Distributions are measured.
+    All,
+}
+
+impl StatsLevel {
+    fn measures(self) -> bool {
+        matches!(self, Self::ExceptDetailedTimers | Self::ExceptTimeForMutex | Self::All)
+    }
+}
+
+/// The figures of all databases that were opened with the same options.
+pub(crate) struct Statistics {
+    env: Env,
+    /// Whether distributions are measured, as 0 or 1.
+    measures: AtomicU8,
+    /// By histogram.
+    distributions: Vec<Mutex<Distribution>>,
+    counted: Mutex<Counted>,
+}
+
+/// Where counters are.
+#[derive(Default)]
+struct Counted {
+    next_id: u64,
+    open: Vec<(u64, Db)>,
+    /// The sums of databases that are closed.
+    closed: BTreeMap<String, u64>,
+}
+
+/// Keeps a database among those that statistics sum up, until it is dropped. It holds the database
+/// open.
+pub(crate) struct CountedDatabase {
+    statistics: Arc<Statistics>,
+    id: u64,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No panic leaves figures half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds the counters of a database to `sums`.
+fn add_counters(db: &Db, sums: &mut BTreeMap<String, u64>) {
+    let name = crate::properties::OPTIONS_STATISTICS.as_str();
+    let text = db.property(db.default_column_family(), name).unwrap_or_default();
+    for line in text.lines() {
+        if let Some((name, count)) = line.split_once(" COUNT : ")
+            && let Ok(count) = count.parse::<u64>()
+        {
+            *sums.entry(name.to_string()).or_default() += count;
+        }
+    }
+}
+
+impl Statistics {
+    pub(crate) fn new() -> Self {
+        Self {
+            env: Env::os(),
+            measures: AtomicU8::new(StatsLevel::ExceptDetailedTimers.measures().into()),
+            distributions: Histogram::iter().map(|_| Mutex::default()).collect(),
+            counted: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn set_level(&self, level: StatsLevel) {
+        self.measures.store(level.measures().into(), Ordering::Relaxed);
+    }
+
+    /// Counts what the database does, too.
+    pub(crate) fn count(self: &Arc<Self>, db: &Db) -> CountedDatabase {
+        let mut counted = locked(&self.counted);
+        let id = counted.next_id;
+        counted.next_id += 1;
+        counted.open.push((id, db.clone()));
+        CountedDatabase { statistics: Arc::clone(self), id }
+    }
+
+    /// Does `work`, and measures how long it takes in microseconds. A part of a microsecond counts
+    /// as a whole one.
+    pub(crate) fn measure<T>(&self, histogram: Histogram, work: impl FnOnce() -> T) -> T {
+        if self.measures.load(Ordering::Relaxed) == 0 {
+            return work();
+        }
+        let begin = self.env.clock.now_us();
+        let done = work();
+        let took = self.env.clock.now_us().saturating_sub(begin).max(1);
+        locked(&self.distributions[histogram as usize]).add(took);
+        done
+    }
+
+    fn counters(&self) -> BTreeMap<String, u64> {
+        let (mut sums, open) = {
+            let counted = locked(&self.counted);
+            (counted.closed.clone(), counted.open.clone())
+        };
+        open.iter().for_each(|(_, db)| add_counters(db, &mut sums));
+        sums
+    }
+
+    pub(crate) fn ticker(&self, ticker: Ticker) -> u64 {
+        self.counters().get(ticker.name()).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn histogram(&self, histogram: Histogram) -> HistogramData {
+        locked(&self.distributions[histogram as usize]).data()
+    }
+
+    /// All figures, in the form of RocksDB's `Statistics::ToString`.
+    pub(crate) fn text(&self) -> String {
+        let counters = self.counters();
+        let mut text = String::new();
+        for ticker in Ticker::iter() {
+            let count = counters.get(ticker.name()).copied().unwrap_or(0);
+            let _ = writeln!(text, "{ticker} COUNT : {count}");
+        }
+        for histogram in Histogram::iter() {
+            let data = self.histogram(*histogram);
+            let _ = writeln!(
+                text,
+                "{histogram} P50 : {:.6} P95 : {:.6} P99 : {:.6} P100 : {:.6} COUNT : {} SUM : {}",
+                data.median(),
+                data.p95(),
+                data.p99(),
+                data.max(),
+                data.count(),
+                data.sum()
+            );
+        }
+        text
+    }
+}
+
+impl CountedDatabase {
+    /// As [`Statistics::measure`].
+    pub(crate) fn measure<T>(&self, histogram: Histogram, work: impl FnOnce() -> T) -> T {
+        self.statistics.measure(histogram, work)
+    }
+}
+
+impl Drop for CountedDatabase {
+    fn drop(&mut self) {
+        let mut counted = locked(&self.statistics.counted);
+        let Some(at) = counted.open.iter().position(|(id, _)| *id == self.id) else { return };
+        let (_, db) = counted.open.swap_remove(at);
+        add_counters(&db, &mut counted.closed);
+        // The last handle closes the database, which takes its time.
+        drop(counted);
+        drop(db);
+    }
+}
