@@ -181,3 +181,22 @@ fn a_checkpoint_s_options_are_of_the_moment_of_its_manifest() {
     let copy = Db::open_with_families("/copy", &options, &families).unwrap();
     assert_sound(&copy);
 }
+
+#[test]
+fn a_checkpoint_without_a_flush_has_what_is_in_the_wal() {
+    let directory = temporary();
+    let options = create();
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    db.put("table", "1").unwrap();
+    db.flush_all().unwrap();
+    db.put("wal", "2").unwrap();
+    let copy = directory.path().join("copy");
+    db.checkpoint_with_wals(&copy).unwrap();
+    let memtable =
+        db.int_property(db.default_column_family(), "rocksdb.num-entries-active-mem-table");
+    assert_eq!(memtable, Some(1), "nothing was flushed");
+    let copy = Db::open(&copy, &options).unwrap();
+    assert_eq!(copy.get("table").unwrap().unwrap(), "1");
+    assert_eq!(copy.get("wal").unwrap().unwrap(), "2");
+    assert_sound(&copy);
+}

@@ -38,6 +38,7 @@ const ROOMS: &[&[&str]] = &[
         "checkpoint",
         "checks",
         "column_family",
+        "destroy",
         "facts",
         "live_files",
         "maintenance",

@@ -30,11 +30,26 @@ impl Db {
     /// `InvalidArgument` if `target` exists; `Corruption` if a file of the database is not there;
     /// `ShutdownInProgress`; `IoError`. What was made so far is then removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        let (inner, target) = (self.inner(), target.as_ref());
+        self.make_checkpoint(target.as_ref(), true)
+    }
+
+    /// As [`Db::checkpoint`], without a flush: the copy has WALs, which its first opening replays.
+    /// What was written without the WAL, and is not in a table yet, is not in the copy.
+    ///
+    /// # Errors
+    /// As [`Db::checkpoint`].
+    pub fn checkpoint_with_wals(&self, target: impl AsRef<Path>) -> Result<()> {
+        self.make_checkpoint(target.as_ref(), false)
+    }
+
+    fn make_checkpoint(&self, target: &Path, flushes: bool) -> Result<()> {
+        let inner = self.inner();
         check_absent(inner, target)?;
         if !inner.context.read_only {
             inner.context.check_writable()?;
-            self.flush_all()?;
+            if flushes {
+                self.flush_all()?;
+            }
         }
         // Until the last file is written, removed, or known to stay: who closes waits for it.
         let _running = RunningCheckpoint::begin(inner)?;

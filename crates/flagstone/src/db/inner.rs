@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{AtomicBool, Mutex, Rank, ranked};
@@ -109,10 +110,18 @@ impl DbInner {
     /// Waits until no flush and no compaction is running or wanted. Where the database is open
     /// read-only nobody does what is.
     pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
+        self.wait_until_idle_within(None)
+    }
+
+    /// The same, for a limited time.
+    ///
+    /// # Errors
+    /// `TimedOut`.
+    pub(in crate::db) fn wait_until_idle_within(&self, limit: Option<Duration>) -> Result<()> {
         if self.context.read_only {
             return self.context.check_open();
         }
-        self.tree.wait_until_idle()?;
+        self.tree.wait_until_idle(limit)?;
         self.jobs.purge_all_obsolete_files();
         Ok(())
     }

@@ -100,6 +100,23 @@ impl TtlIter {
         Ok(&stored[..stored.len() - STAMP_SIZE])
     }
 
+    /// The value, if it is at hand; as [`Iter::found_value`].
+    pub fn found_value(&self) -> Option<&[u8]> {
+        let stored = self.inner.found_value()?;
+        stored.get(..stored.len().checked_sub(STAMP_SIZE)?)
+    }
+
+    /// Shows the database as it is now, and stands nowhere; as [`Iter::refresh`].
+    ///
+    /// # Errors
+    /// As [`Iter::refresh`].
+    #[track_caller]
+    pub fn refresh(&mut self) -> Result<()> {
+        self.inner.refresh()?;
+        (self.error, self.now) = (None, self.rule.lifetime.now());
+        Ok(())
+    }
+
     /// The last second, since 1970, in which the value lives; `None` if it lives for ever.
     ///
     /// # Errors

@@ -12,6 +12,7 @@
 //! `exclusive_manual_compaction` none at all.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::base::{Error, FileNumber, Result};
 use crate::compaction::pick::{
@@ -114,6 +115,14 @@ impl Db {
     /// What had poisoned the database.
     pub fn wait_for_compactions(&self) -> Result<()> {
         self.inner().wait_until_idle()
+    }
+
+    /// As [`Db::wait_for_compactions`], for a limited time; longer by up to a tenth of a second.
+    ///
+    /// # Errors
+    /// As [`Db::wait_for_compactions`]; `TimedOut`.
+    pub fn wait_for_compactions_within(&self, limit: Duration) -> Result<()> {
+        self.inner().wait_until_idle_within(Some(limit))
     }
 }
 

@@ -169,6 +169,14 @@ impl Iter {
         self.entries_mut().value()
     }
 
+    /// The value, if it is at hand: it always is after [`Iter::value`], until the cursor moves, and
+    /// before it if it was neither merged nor lies in a blob file. Reads nothing, and needs no
+    /// exclusive access.
+    #[inline]
+    pub fn found_value(&self) -> Option<&[u8]> {
+        self.entries().found_value()
+    }
+
     /// The error that ended the iteration, if one did.
     ///
     /// # Errors

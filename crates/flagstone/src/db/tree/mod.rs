@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use crate::base::sync::{Condvar, Mutex, MutexGuard, Rank, RwLock, ranked};
 use crate::base::{
-    ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, SnapshotList,
-    SubCode,
+    Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+    SnapshotList, SubCode,
 };
 use crate::compaction::pick::{BlobWaste, LevelTargets, compensated_sizes, scores};
 use crate::db::background::Background;
@@ -208,8 +208,10 @@ impl Tree {
     /// Waits until no flush and no compaction is running or wanted.
     ///
     /// # Errors
-    /// `ShutdownInProgress`, or what has poisoned the database.
-    pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
+    /// `ShutdownInProgress`, or what has poisoned the database; `TimedOut` after `limit`.
+    pub(in crate::db) fn wait_until_idle(&self, limit: Option<Duration>) -> Result<()> {
+        let clock = &self.context.env.clock;
+        let began_us = clock.now_us();
         // Looked at under one lock with the waiting: what changes in between would be waited for in
         // vain.
         let mut state = self.state.lock();
@@ -224,6 +226,10 @@ impl Tree {
                 }
                 // What it is may have come without a word.
                 wanted.into_iter().for_each(|family| state.note(family));
+            }
+            if limit.is_some_and(|limit| clock.now_us() - began_us >= limit.as_micros() as u64) {
+                let message = "flushes and compactions have not ended within the time given";
+                return Err(Error::new(Code::TimedOut, message));
             }
             self.announce_work(&mut state);
             self.wait_for_progress(&mut state, Some(Duration::from_millis(100)));

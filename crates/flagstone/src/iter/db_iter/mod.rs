@@ -313,12 +313,22 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         if matches!(self.shown.value_at, ValueAt::Unknown) {
             self.shown.value_at = self.find_value()?;
         }
-        Ok(match self.shown.value_at {
-            ValueAt::Unknown | ValueAt::Entry => self.inner.value(),
-            ValueAt::EntryPart(start, end) => &self.inner.value()[start..end],
-            ValueAt::BasePart(start, end) => &self.versions.base_value()[start..end],
-            ValueAt::Made => &self.shown.made_value,
-        })
+        Ok(self.found_value().unwrap_or_else(|| self.inner.value()))
+    }
+
+    /// The value, if it is at hand: always after [`DbIter::value`], until the cursor moves.
+    #[inline]
+    pub fn found_value(&self) -> Option<&[u8]> {
+        if !self.valid {
+            return None;
+        }
+        match self.shown.value_at {
+            ValueAt::Unknown => None,
+            ValueAt::Entry => Some(self.inner.value()),
+            ValueAt::EntryPart(start, end) => Some(&self.inner.value()[start..end]),
+            ValueAt::BasePart(start, end) => Some(&self.versions.base_value()[start..end]),
+            ValueAt::Made => Some(&self.shown.made_value),
+        }
     }
 
     /// What leads to the value, if it lies in a blob file as it is; the cursor must be valid.

@@ -119,3 +119,23 @@ impl Clock for Hurrying {
         self.0.fetch_add(duration.as_millis() as u64, Ordering::Relaxed);
     }
 }
+
+#[test]
+fn a_value_that_was_found_is_shown_until_the_cursor_moves() {
+    let mut options = Options { env: Env::memory(), ..Options::default() };
+    options.create_if_missing = true;
+    let db = TtlDb::open("/db", &options, TtlOptions::default()).unwrap();
+    db.put("a", "1").unwrap();
+    let mut cursor = db.iter(&ReadOptions::default()).unwrap();
+    assert_eq!(cursor.found_value(), None);
+    cursor.seek("a");
+    assert_eq!(cursor.value().unwrap(), b"1");
+    assert_eq!(cursor.found_value(), Some(&b"1"[..]));
+    cursor.next();
+    assert_eq!(cursor.found_value(), None);
+    db.put("b", "2").unwrap();
+    cursor.refresh().unwrap();
+    cursor.seek("b");
+    assert_eq!(cursor.value().unwrap(), b"2");
+    assert_eq!(cursor.found_value(), Some(&b"2"[..]));
+}

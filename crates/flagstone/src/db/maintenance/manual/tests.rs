@@ -37,3 +37,21 @@ fn a_compaction_canceled_while_it_waits_holds_nothing() {
     db.compact_range(family, None, None, &CompactRangeOptions::default()).unwrap();
     assert_eq!(db.live_files().len(), 1);
 }
+
+#[test]
+fn a_wait_for_compactions_ends_in_time() {
+    let mut options = Options { env: Env::memory(), ..Options::default() };
+    options.set_all("create_if_missing=true;level0_file_num_compaction_trigger=2").unwrap();
+    let db = Db::open("/db", &options).unwrap();
+    // None begins, so that the wait has something to wait for.
+    db.inner().tree.lock().paused.compactions = 1;
+    for _ in 0..3 {
+        db.put("key", "value").unwrap();
+        db.flush_all().unwrap();
+    }
+    let error = db.wait_for_compactions_within(Duration::ZERO).unwrap_err();
+    assert_eq!(error.code(), Code::TimedOut);
+    db.inner().tree.lock().paused.compactions = 0;
+    db.inner().tree.call();
+    db.wait_for_compactions_within(Duration::from_secs(3600)).unwrap();
+}
