@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Files, time and threads: those of the operating system, or files in memory. Clones are the same
 /// world.

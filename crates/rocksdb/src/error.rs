@@ -111,14 +111,13 @@ impl From<flagstone::Error> for Error {
             Code::ColumnFamilyDropped => "Column family dropped",
             _ => "Unknown",
         };
-        let mut message = format!("{beginning}: {}", error.message());
-        if let Some(path) = error.path() {
-            message += &format!(": {}", path.display());
-        }
-        if let Some(offset) = error.offset() {
-            message += &format!(" at offset {offset}");
-        }
-        Self { message }
+        let place = match (error.path(), error.offset()) {
+            (Some(path), Some(offset)) => format!("{} offset {offset}: ", path.display()),
+            (Some(path), None) => format!("{}: ", path.display()),
+            (None, Some(offset)) => format!("offset {offset}: "),
+            (None, None) => String::new(),
+        };
+        Self { message: format!("{beginning}: {place}{}", error.message()) }
     }
 }
 

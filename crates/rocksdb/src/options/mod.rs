@@ -1,1 +1,102 @@
-//! Being written.
+//! Options, under the names of the rocksdb crate. Each setter sets one of the engine's options.
+//!
+//! - `database`, `wal`: setters of the database; `family`, `compaction`, `compression`, `tables`,
+//!   `components`: setters of a column family; `presets`: several at once
+//! - `calls`: options of single calls; `choices`: named values
+//! - `defaults`: RocksDB's, also of options that only the engine has
+//! - `without_effect`: options that change nothing here
+//! - `by_name`: options as texts, and OPTIONS files
+//! - `opening`: what an opening is given, and what follows it
+//! - `info_log`: the file `LOG` and loggers of the program; `log_text`: options as it shows them
+//! - `write_buffer_manager`: one limit for the memtables of several databases
+
+mod by_name;
+mod calls;
+mod choices;
+mod compaction;
+mod components;
+mod compression;
+mod database;
+mod defaults;
+mod family;
+mod info_log;
+mod log_text;
+mod opening;
+mod presets;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod wal;
+mod without_effect;
+mod write_buffer_manager;
+
+use std::sync::Arc;
+
+use flagstone::options as engine;
+
+use crate::cache::Cache;
+use crate::env::Env;
+use crate::statistics::Statistics;
+
+pub use calls::{CompactOptions, FlushOptions, ReadOptions, WaitForCompactOptions, WriteOptions};
+pub use choices::{
+    BlockBasedIndexType, BlockBasedTablePinningTier, BottommostLevelCompaction, ChecksumType,
+    CompactionPri, DBCompactionStyle, DBCompressionType, DBRecoveryMode, DataBlockIndexType,
+    LogLevel, MemtableFactory, ReadTier, UniversalCompactionStopStyle,
+};
+pub use compaction::{FifoCompactOptions, UniversalCompactOptions};
+pub use database::DBPath;
+pub use info_log::InfoLogger;
+pub(crate) use opening::{Opened, Opening};
+pub use tables::BlockBasedOptions;
+pub(crate) use without_effect::has_no_effect;
+pub use write_buffer_manager::WriteBufferManager;
+
+/// Options of a database and of a column family.
+///
+/// Defaults are those of RocksDB 11.8, so that RocksDB opens what is written, also after a crash. A
+/// number that lies outside the engine's range is taken for the nearest one in it. A clone shares
+/// caches, statistics, the environment and the rate limiter with the original.
+#[derive(Clone)]
+pub struct Options {
+    /// The engine's options; `db.cf` has those of the column family.
+    pub(crate) db: engine::Options,
+    block_cache: Option<Cache>,
+    blob_cache: Option<Cache>,
+    env: Option<Env>,
+    pub(crate) statistics: Option<Arc<Statistics>>,
+    write_buffer_manager: Option<WriteBufferManager>,
+    log: info_log::LogSettings,
+    /// What was asked for and cannot be done, for the opening to say.
+    refused: Vec<Refusal>,
+}
+
+/// An option that cannot be had.
+#[derive(Clone)]
+struct Refusal {
+    name: &'static str,
+    why: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            db: defaults::options(),
+            block_cache: None,
+            blob_cache: None,
+            env: None,
+            statistics: None,
+            write_buffer_manager: None,
+            log: info_log::LogSettings::default(),
+            refused: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    /// Notes why an option cannot be had: the opening will fail. `None` for one that can.
+    fn refuse(&mut self, name: &'static str, why: Option<String>) {
+        self.refused.retain(|refusal| refusal.name != name);
+        self.refused.extend(why.map(|why| Refusal { name, why }));
+    }
+}

@@ -1,7 +1,7 @@
 use std::ffi::{CStr, CString};
 
 use super::{CFSTATS_NO_FILE_HISTOGRAM, PropName, PropertyName, STATS, num_files_at_level};
-use crate::CStrLike;
+use crate::c_text::CStrLike;
 
 #[test]
 fn names_are_texts_and_c_strings() {

@@ -37,14 +37,7 @@ fn first_of(bucket: usize) -> f64 {
 
 impl Default for Distribution {
     fn default() -> Self {
-        Self {
-            buckets: [0; BUCKETS],
-            count: 0,
-            sum: 0,
-            sum_of_squares: 0.0,
-            min: u64::MAX,
-            max: 0,
-        }
+        Self { buckets: [0; BUCKETS], count: 0, sum: 0, sum_of_squares: 0.0, min: u64::MAX, max: 0 }
     }
 }
 

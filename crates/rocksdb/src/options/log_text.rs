@@ -1,0 +1,76 @@
+//! Options as an info log shows them, in RocksDB's form: `Options.name: value`, and of tables
+//! `name: value`. True is 1, and false 0.
+
+use std::fmt::Write as _;
+
+use flagstone::options::known::KNOWN;
+use flagstone::options::table::Settings;
+use flagstone::options::{ColumnFamilyOptions, KeptSetting, Options, Section, TableSettings};
+
+/// The head of a log: all options of a database and its families.
+pub(super) fn head(
+    options: &Options,
+    families: &[(String, ColumnFamilyOptions)],
+    collectors: &[String],
+) -> String {
+    let mut text = format!("Flagstone version: {}\n", env!("CARGO_PKG_VERSION"));
+    text.push_str("Jemalloc supported: 0\n");
+    settings(&mut text, &options.db, &options.kept, Section::Db);
+    for (name, family) in families {
+        let _ = writeln!(text, "--------------- Options for column family [{name}]:");
+        for component in ["comparator", "merge_operator", "prefix_extractor"] {
+            let value = family.get(component).unwrap_or_default();
+            let _ = writeln!(text, "Options.{component}: {value}");
+        }
+        for collector in collectors {
+            let _ = writeln!(text, "Options.table_properties_collectors: {collector}");
+        }
+        settings(&mut text, &family.settings, &family.kept, Section::ColumnFamily);
+        text.push_str("Options.table_factory: BlockBasedTable\ntable_factory options:\n");
+        tables(&mut text, &family.table, &family.kept);
+    }
+    text
+}
+
+fn as_number(value: &str) -> &str {
+    match value {
+        "true" => "1",
+        "false" => "0",
+        other => other,
+    }
+}
+
+/// The settings of a section, and those of RocksDB's that have no effect.
+fn settings<T: Settings>(text: &mut String, settings: &T, kept: &[KeptSetting], section: Section) {
+    for row in T::ROWS {
+        let value = settings.text(row.name).unwrap_or_default();
+        let _ = writeln!(text, "Options.{}: {}", row.name, as_number(&value));
+    }
+    for (name, value) in without_effect(kept, section) {
+        let _ = writeln!(text, "Options.{name}: {}", as_number(value));
+    }
+}
+
+/// RocksDB's settings that the engine does not act on, with what was asked for.
+fn without_effect(kept: &[KeptSetting], section: Section) -> impl Iterator<Item = (&str, &str)> {
+    KNOWN.iter().filter(move |known| known.section == section).map(|known| {
+        let asked = kept.iter().find(|kept| kept.name == known.name);
+        (known.name, asked.map_or(known.defaults[0], |kept| kept.value.as_str()))
+    })
+}
+
+fn tables(text: &mut String, table: &TableSettings, kept: &[KeptSetting]) {
+    for row in TableSettings::ROWS {
+        let value = match row.name {
+            "index_type" => (table.index_type as i32).to_string(),
+            "data_block_index_type" => (table.data_block_index_type as i32).to_string(),
+            "checksum" => (table.checksum as i32).to_string(),
+            "index_shortening" => (table.index_shortening as i32).to_string(),
+            name => table.text(name).unwrap_or_default(),
+        };
+        let _ = writeln!(text, "  {}: {}", row.name, as_number(&value));
+    }
+    for (name, value) in without_effect(kept, Section::Table) {
+        let _ = writeln!(text, "  {name}: {}", as_number(value));
+    }
+}
