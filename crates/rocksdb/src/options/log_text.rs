@@ -7,6 +7,9 @@ use flagstone::options::known::KNOWN;
 use flagstone::options::table::Settings;
 use flagstone::options::{ColumnFamilyOptions, KeptSetting, Options, Section, TableSettings};
 
+/// Has a line of its own.
+const COLLECTORS: &str = "table_properties_collectors";
+
 /// The head of a log: all options of a database and its families.
 pub(super) fn head(
     options: &Options,
@@ -22,9 +25,7 @@ pub(super) fn head(
             let value = family.get(component).unwrap_or_default();
             let _ = writeln!(text, "Options.{component}: {value}");
         }
-        for collector in collectors {
-            let _ = writeln!(text, "Options.table_properties_collectors: {collector}");
-        }
+        let _ = writeln!(text, "Options.{COLLECTORS}: {}", collectors.join("; "));
         settings(&mut text, &family.settings, &family.kept, Section::ColumnFamily);
         text.push_str("Options.table_factory: BlockBasedTable\ntable_factory options:\n");
         tables(&mut text, &family.table, &family.kept);
@@ -53,7 +54,8 @@ fn settings<T: Settings>(text: &mut String, settings: &T, kept: &[KeptSetting], 
 
 /// RocksDB's settings that the engine does not act on, with what was asked for.
 fn without_effect(kept: &[KeptSetting], section: Section) -> impl Iterator<Item = (&str, &str)> {
-    KNOWN.iter().filter(move |known| known.section == section).map(|known| {
+    let of_section = KNOWN.iter().filter(move |known| known.section == section);
+    of_section.filter(|known| known.name != COLLECTORS).map(|known| {
         let asked = kept.iter().find(|kept| kept.name == known.name);
         (known.name, asked.map_or(known.defaults[0], |kept| kept.value.as_str()))
     })

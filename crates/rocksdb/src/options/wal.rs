@@ -32,7 +32,7 @@ impl Options {
         self.db.wal_compression = match t {
             DBCompressionType::None => WalCompression::None,
             DBCompressionType::Zstd => WalCompression::Zstd,
-            other => unimplemented!("{other:?} is not supported for WAL compression"),
+            other => panic!("{other:?} is not supported for WAL compression"),
         };
     }
 

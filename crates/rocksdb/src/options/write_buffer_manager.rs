@@ -50,10 +50,8 @@ impl State {
         if self.buffer_size == 0 {
             return 0;
         }
-        let all = match self.allow_stall {
-            true => self.buffer_size,
-            false => self.buffer_size.saturating_mul(2),
-        };
+        let times = if self.allow_stall { 1 } else { 2 };
+        let all = self.buffer_size.saturating_mul(times);
         (all / count.max(1) as u64).max(1)
     }
 }
