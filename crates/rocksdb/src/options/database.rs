@@ -254,7 +254,7 @@ impl Options {
                 self.db.rate_limiter = Some(Arc::new(limiter));
                 self.refuse("rate_limiter", None);
             }
-            Err(error) => self.refuse("rate_limiter", Some(error.message().to_string())),
+            Err(error) => self.refuse("rate_limiter", Some(error.into())),
         }
     }
 
@@ -263,7 +263,8 @@ impl Options {
 
     /// There is no ingestion of tables yet: `true` fails the opening. Default: false.
     pub fn set_allow_ingest_behind(&mut self, val: bool) {
-        let why = val.then(|| "tables cannot be ingested yet".to_string());
+        let why =
+            val.then(|| Error::not_supported("allow_ingest_behind: tables cannot be ingested yet"));
         self.refuse("allow_ingest_behind", why);
     }
 }

@@ -4,7 +4,7 @@ use super::{DBCompressionType, MemtableFactory, Options};
 use crate::cache::Cache;
 
 impl Options {
-    /// Bytes of a memtable at which it is flushed. Default: 64 MiB.
+    /// Bytes of a memtable at which it is flushed, at least 64 KiB. Default: 64 MiB.
     pub fn set_write_buffer_size(&mut self, size: usize) {
         self.db.cf.write_buffer_size = size as u64;
     }

@@ -22,11 +22,13 @@ pub struct InfoLogger {
     level: LogLevel,
 }
 
+type Callback = dyn Fn(LogLevel, &str) + Send + Sync;
+
 #[derive(Clone)]
 enum Target {
     File,
     Stderr { prefix: String },
-    Callback(Arc<dyn Fn(LogLevel, &str) + Send + Sync>),
+    Callback(Arc<Callback>),
 }
 
 impl InfoLogger {

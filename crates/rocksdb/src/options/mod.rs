@@ -36,6 +36,7 @@ use flagstone::options as engine;
 
 use crate::cache::Cache;
 use crate::env::Env;
+use crate::error::Error;
 use crate::statistics::Statistics;
 
 pub use calls::{CompactOptions, FlushOptions, ReadOptions, WaitForCompactOptions, WriteOptions};
@@ -67,15 +68,8 @@ pub struct Options {
     pub(crate) statistics: Option<Arc<Statistics>>,
     write_buffer_manager: Option<WriteBufferManager>,
     log: info_log::LogSettings,
-    /// What was asked for and cannot be done, for the opening to say.
-    refused: Vec<Refusal>,
-}
-
-/// An option that cannot be had.
-#[derive(Clone)]
-struct Refusal {
-    name: &'static str,
-    why: String,
+    /// Names of options that cannot be had, and why, for the opening to say.
+    refused: Vec<(&'static str, Error)>,
 }
 
 impl Default for Options {
@@ -95,8 +89,8 @@ impl Default for Options {
 
 impl Options {
     /// Notes why an option cannot be had: the opening will fail. `None` for one that can.
-    fn refuse(&mut self, name: &'static str, why: Option<String>) {
-        self.refused.retain(|refusal| refusal.name != name);
-        self.refused.extend(why.map(|why| Refusal { name, why }));
+    fn refuse(&mut self, name: &'static str, why: Option<Error>) {
+        self.refused.retain(|(refused, _)| *refused != name);
+        self.refused.extend(why.map(|why| (name, why)));
     }
 }

@@ -5,7 +5,7 @@
 //! 3. [`Opening::opened`] heads the log, and adds the database to statistics and limits. The caller
 //!    drops what it returns before its own handle, so that closing is the caller's.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use flagstone::db::Db;
@@ -20,6 +20,9 @@ use crate::statistics::{CountedDatabase, Histogram, Statistics};
 
 /// The niceness of threads that give way to all others.
 const NICENESS_MAX: i32 = 19;
+
+/// RocksDB's least bytes of a memtable.
+const WRITE_BUFFER_SIZE_MIN: u64 = 64 << 10;
 
 /// A family's name and options.
 type Family = (String, engine::ColumnFamilyOptions);
@@ -122,8 +125,8 @@ impl Options {
     /// # Errors
     /// `Not implemented` or `Invalid argument` for an option that cannot be had.
     pub(crate) fn engine(&self) -> Result<engine::Options, Error> {
-        if let Some(refusal) = self.refused.first() {
-            return Err(Error::not_supported(format!("{}: {}", refusal.name, refusal.why)));
+        if let Some((_, why)) = self.refused.first() {
+            return Err(why.clone());
         }
         let mut options = self.db.clone();
         fit_all(&mut options.db);
@@ -144,6 +147,7 @@ impl Options {
         let mut family = self.db.cf.clone();
         let settings = &mut family.settings;
         fit_all(settings);
+        settings.write_buffer_size = settings.write_buffer_size.max(WRITE_BUFFER_SIZE_MIN);
         fit_all(&mut settings.compression_opts);
         fit_all(&mut settings.bottommost_compression_opts);
         fit_all(&mut settings.compaction_options_universal);
@@ -177,7 +181,7 @@ fn fit_all<T: Settings>(settings: &mut T) {
 /// WAL files lie in the database's directory anyway.
 fn forget_own_directory(wal_dir: &mut String, path: &Path) {
     // Comparing paths passes over a slash at the end.
-    if PathBuf::from(wal_dir.as_str()) == path {
+    if Path::new(wal_dir.as_str()) == path {
         wal_dir.clear();
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use flagstone::wal::WalCompression;
 
 use super::{DBCompressionType, DBRecoveryMode, InfoLogger, LogLevel, Options};
+use crate::error::Error;
 use crate::statistics::{Histogram, HistogramData, Statistics, StatsLevel, Ticker};
 
 impl Options {
@@ -19,7 +20,10 @@ impl Options {
                 self.db.wal_dir = text.to_string();
                 None
             }
-            None => Some(format!("path '{}' is no UTF-8", path.display())),
+            None => {
+                let path = path.display();
+                Some(Error::not_supported(format!("wal_dir: path '{path}' is no UTF-8")))
+            }
         };
         self.refuse("wal_dir", why);
     }
@@ -148,7 +152,8 @@ impl Options {
         }
     }
 
-    /// A counter; 0 without [`enable_statistics`](Self::enable_statistics).
+    /// A counter; 0 without [`enable_statistics`](Self::enable_statistics). Each call looks through
+    /// all counters of every open database.
     pub fn get_ticker_count(&self, ticker: Ticker) -> u64 {
         self.statistics.as_ref().map_or(0, |statistics| statistics.ticker(ticker))
     }

@@ -14,6 +14,9 @@ use flagstone::db::Db;
 use crate::cache::Cache;
 
 /// Limits the memory of memtables. Clones are the same limit.
+///
+/// A change of the limit, and the opening and closing of a database that has it, change an option
+/// of all of these databases: each writes its OPTIONS file.
 #[derive(Clone)]
 pub struct WriteBufferManager {
     shared: Arc<Shared>,

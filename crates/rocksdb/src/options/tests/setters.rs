@@ -103,6 +103,7 @@ const WAL: &[Case] = &[
 
 const FAMILY: &[Case] = &[
     (|o| o.set_write_buffer_size(1 << 20), "write_buffer_size=1048576"),
+    (|o| o.set_write_buffer_size(1), "write_buffer_size=65536"),
     (|o| o.set_max_write_buffer_number(5), "max_write_buffer_number=5"),
     (|o| o.set_min_write_buffer_number(3), "min_write_buffer_number_to_merge=3"),
     (|o| o.set_min_write_buffer_number_to_merge(4), "min_write_buffer_number_to_merge=4"),
