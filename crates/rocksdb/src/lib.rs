@@ -1,4 +1,41 @@
 //! The names, types and behaviour of the `rocksdb` crate 0.25, over Flagstone.
+//!
+//! A program moves by one line of its Cargo.toml, and keeps its sources and its databases:
+//!
+//! ```toml
+//! [dependencies]
+//! rocksdb = { package = "flagstone-rocksdb", version = "0.1" }
+//! ```
+//!
+//! ```
+//! use flagstone_rocksdb as rocksdb; // Cargo does this for the program.
+//! use rocksdb::{DB, Options, WriteBatch};
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! let mut options = Options::default();
+//! options.create_if_missing(true);
+//! options.create_missing_column_families(true);
+//! let db = DB::open_cf(&options, directory.path(), ["users"]).unwrap();
+//! let users = db.cf_handle("users").unwrap();
+//! let mut batch = WriteBatch::default();
+//! batch.put_cf(&users, "ada", "1815");
+//! batch.put("newest", "ada");
+//! db.write(batch).unwrap();
+//! assert_eq!(db.get_cf(&users, "ada").unwrap().unwrap(), b"1815");
+//! ```
+//!
+//! Defaults are RocksDB's, and so are the files: RocksDB opens what is written here, also what a
+//! crash leaves. Large values go to blob files only if the program asks for them, and at a flush.
+//!
+//! **What is missing** does not compile: transactions, backups, tables made elsewhere (ingestion),
+//! timestamps in keys, the counters of single calls in [`perf`], plain and cuckoo tables. An option
+//! that cannot be had fails the opening with `Not implemented`.
+//!
+//! **What differs.** Comparators and compaction filters must be `Send` and, for comparators,
+//! `Sync`, because threads of the engine call them. [`MergeOperands`] has a lifetime, which few
+//! programs need to name. [`Error`] texts begin as RocksDB's do, and go on in Flagstone's words.
+//! After [`cancel_all_background_work`](DBCommon::cancel_all_background_work) nothing can be
+//! written. Features that choose how C++ is built change nothing.
 
 mod c_text;
 mod cache;
@@ -12,9 +49,11 @@ mod db_iterator;
 mod db_pinnable_slice;
 mod env;
 mod error;
+mod following;
 mod iter_range;
 pub mod merge_operator;
 mod options;
+pub mod perf;
 mod prop_name;
 pub mod properties;
 mod slice_transform;

@@ -1,8 +1,10 @@
 //! The engine's handle behind a `DB`, whether its values expire or not.
 
+use flagstone::base::Snapshot;
 use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlIter, TtlOptions};
 use flagstone::{ColumnFamilyOptions, ReadOptions, Result, Value, WriteBatch, WriteOptions};
 
+use crate::following::Following;
 use crate::options::Opened;
 use crate::statistics::Histogram;
 
@@ -19,6 +21,8 @@ pub(crate) enum Handle {
     Plain(Db),
     /// Values end with the time of their writing, and expire.
     Expiring(TtlDb),
+    /// Another process writes the database.
+    Following(Following),
 }
 
 impl Handle {
@@ -26,6 +30,7 @@ impl Handle {
         match self {
             Self::Plain(db) => db,
             Self::Expiring(expiring) => expiring.base(),
+            Self::Following(following) => following.first(),
         }
     }
 }
@@ -52,6 +57,10 @@ impl Store {
         self.opened.measure(Histogram::DbGet, || match &self.handle {
             Handle::Plain(db) => db.get_with(options, family, key),
             Handle::Expiring(expiring) => expiring.get_with(options, family, key),
+            Handle::Following(following) => {
+                let (db, family) = following.current(family)?;
+                db.get_with(options, &family, key)
+            }
         })
     }
 
@@ -64,6 +73,10 @@ impl Store {
         self.opened.measure(Histogram::DbMultiget, || match &self.handle {
             Handle::Plain(db) => db.multi_get_with(options, family, keys),
             Handle::Expiring(expiring) => expiring.multi_get_with(options, family, keys),
+            Handle::Following(following) => match following.current(family) {
+                Ok((db, family)) => db.multi_get_with(options, &family, keys),
+                Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+            },
         })
     }
 
@@ -71,7 +84,40 @@ impl Store {
         Ok(match &self.handle {
             Handle::Plain(db) => Cursor::Plain(db.iter_cf(family, options)?),
             Handle::Expiring(expiring) => Cursor::Expiring(expiring.iter_cf(family, options)?),
+            Handle::Following(following) => {
+                let (db, family) = following.current(family)?;
+                Cursor::Plain(db.iter_cf(&family, options)?)
+            }
         })
+    }
+
+    /// A snapshot with which lookups in several families see one moment; `None` if they do anyway.
+    pub(crate) fn common_snapshot(&self) -> Option<Snapshot> {
+        match &self.handle {
+            Handle::Plain(_) | Handle::Expiring(_) => Some(self.db().snapshot()),
+            // It changes only when it catches up.
+            Handle::Following(_) => None,
+        }
+    }
+
+    pub(crate) fn latest_sequence_number(&self) -> u64 {
+        match &self.handle {
+            Handle::Plain(_) | Handle::Expiring(_) => self.db().latest_sequence_number(),
+            Handle::Following(following) => following.latest_sequence_number(),
+        }
+    }
+
+    /// Goes on with what another process has written since.
+    ///
+    /// # Errors
+    /// `NotSupported` unless it follows another process; what an opening says.
+    pub(crate) fn catch_up(&self) -> Result<()> {
+        match &self.handle {
+            Handle::Following(following) => following.catch_up(),
+            Handle::Plain(_) | Handle::Expiring(_) => {
+                Err(flagstone::Error::not_supported("only a secondary database catches up"))
+            }
+        }
     }
 
     /// Does a seek of a cursor, and measures how long it takes.
@@ -83,6 +129,7 @@ impl Store {
         self.opened.measure(Histogram::DbWrite, || match &self.handle {
             Handle::Plain(db) => db.write_with(options, batch),
             Handle::Expiring(expiring) => expiring.write_with(options, &batch),
+            Handle::Following(following) => following.first().write_with(options, batch),
         })
     }
 
@@ -97,6 +144,7 @@ impl Store {
             Handle::Expiring(expiring) => {
                 expiring.create_column_family(name, options, TtlOptions::default())
             }
+            Handle::Following(following) => following.first().create_column_family(name, options),
         }
     }
 }

@@ -13,7 +13,7 @@ mod writing;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
 
 use flagstone::db::{ColumnFamily as EngineFamily, HeldFiles};
@@ -42,17 +42,6 @@ pub struct DBCommon<T: ThreadMode, D: DBInner> {
     pub(crate) inner: D,
     cfs: T,
     path: PathBuf,
-}
-
-impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
-    pub(crate) fn engine(&self) -> &flagstone::db::Db {
-        self.inner.inner().db()
-    }
-
-    /// Where the database is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 impl<T: ThreadMode, D: DBInner> fmt::Debug for DBCommon<T, D> {

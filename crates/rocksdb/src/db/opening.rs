@@ -17,6 +17,7 @@ use crate::column_family::{
     DEFAULT_COLUMN_FAMILY_NAME,
 };
 use crate::error::Error;
+use crate::following::Following;
 use crate::options::{Opening, Options};
 use crate::store::{Handle, Store};
 
@@ -29,6 +30,7 @@ enum Access {
     ReadWrite,
     ReadOnly { error_if_log_file_exist: bool },
     WithTtl(Duration),
+    Secondary,
 }
 
 impl<T: ThreadMode> DBWithThreadMode<T> {
@@ -209,6 +211,56 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         Self::open_as(opts, path.as_ref(), cfs.into_iter().collect(), Access::ReadWrite)
     }
 
+    /// Opens a database that another process may be writing to, for reading. Reads see what
+    /// [`try_catch_up_with_primary`](Self::try_catch_up_with_primary) last found; properties, sizes
+    /// and lists of files are those of the opening, and so are snapshots, which cannot be used
+    /// after it has caught up. RocksDB keeps a log in `secondary_path`; it is not used here.
+    ///
+    /// # Errors
+    /// As [`open_for_read_only`](Self::open_for_read_only).
+    pub fn open_as_secondary<P: AsRef<Path>>(
+        opts: &Options,
+        primary_path: P,
+        secondary_path: P,
+    ) -> Result<Self, Error> {
+        Self::open_cf_as_secondary(opts, primary_path, secondary_path, None::<&str>)
+    }
+
+    /// As [`open_as_secondary`](Self::open_as_secondary), with families of default options.
+    ///
+    /// # Errors
+    /// As [`open_as_secondary`](Self::open_as_secondary).
+    pub fn open_cf_as_secondary<P, I, N>(
+        opts: &Options,
+        primary_path: P,
+        _secondary_path: P,
+        cfs: I,
+    ) -> Result<Self, Error>
+    where
+        P: AsRef<Path>,
+        I: IntoIterator<Item = N>,
+        N: AsRef<str>,
+    {
+        Self::open_as(opts, primary_path.as_ref(), named(cfs), Access::Secondary)
+    }
+
+    /// As [`open_as_secondary`](Self::open_as_secondary), with families.
+    ///
+    /// # Errors
+    /// As [`open_as_secondary`](Self::open_as_secondary).
+    pub fn open_cf_descriptors_as_secondary<P, I>(
+        opts: &Options,
+        path: P,
+        _secondary_path: P,
+        cfs: I,
+    ) -> Result<Self, Error>
+    where
+        P: AsRef<Path>,
+        I: IntoIterator<Item = ColumnFamilyDescriptor>,
+    {
+        Self::open_as(opts, path.as_ref(), cfs.into_iter().collect(), Access::Secondary)
+    }
+
     fn open_as(
         opts: &Options,
         path: &Path,
@@ -223,7 +275,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         }
         let wanted: Vec<(&str, &Options)> =
             families.iter().map(|family| (family.name.as_str(), &family.options)).collect();
-        let is_read_only = matches!(access, Access::ReadOnly { .. });
+        let is_read_only = matches!(access, Access::ReadOnly { .. } | Access::Secondary);
         let opening = Opening::new(opts, path, &wanted, is_read_only)?;
         let handle = open_handle(&opening, path, &families, access)?;
         let mut handles = BTreeMap::new();
@@ -258,17 +310,31 @@ fn open_handle(
     }
     let wanted: Vec<(&str, ColumnFamilyOptions)> =
         wanted.map(|(name, options)| (name.as_str(), options.clone())).collect();
-    let Access::ReadOnly { error_if_log_file_exist } = access else {
-        return Ok(Handle::Plain(Db::open_with_families(path, options, &wanted)?));
-    };
-    let db = Db::open_read_only_with_families(path, options, &wanted)?;
-    if error_if_log_file_exist && !db.wal_files().is_empty() {
-        return Err(Error::new(format!(
-            "Corruption: {} has a WAL, and error_if_log_file_exist is on",
-            path.display()
-        )));
+    match access {
+        Access::ReadWrite | Access::WithTtl(_) => {
+            Ok(Handle::Plain(Db::open_with_families(path, options, &wanted)?))
+        }
+        Access::ReadOnly { error_if_log_file_exist } => {
+            let db = Db::open_read_only_with_families(path, options, &wanted)?;
+            if error_if_log_file_exist && !db.wal_files().is_empty() {
+                return Err(Error::new(format!(
+                    "Corruption: {} has a WAL, and error_if_log_file_exist is on",
+                    path.display()
+                )));
+            }
+            Ok(Handle::Plain(db))
+        }
+        Access::Secondary => {
+            let (path, options) = (path.to_path_buf(), options.clone());
+            let wanted: Vec<_> =
+                opening.families().iter().map(|(name, of)| (name.clone(), of.clone())).collect();
+            Ok(Handle::Following(Following::new(Box::new(move || {
+                let wanted: Vec<_> =
+                    wanted.iter().map(|(name, of)| (name.as_str(), of.clone())).collect();
+                Db::open_read_only_with_families(&path, &options, &wanted)
+            }))?))
+        }
     }
-    Ok(Handle::Plain(db))
 }
 
 fn ttl_of(family: &ColumnFamilyDescriptor, of_database: Duration) -> TtlOptions {

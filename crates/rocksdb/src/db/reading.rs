@@ -185,7 +185,7 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
         let store = self.inner.inner();
         let mut options = readopts.engine().clone();
         if by_family.len() > 1 && options.snapshot.is_none() {
-            options.snapshot = Some(store.db().snapshot());
+            options.snapshot = store.common_snapshot();
         }
         let mut found: Vec<_> = wanted.iter().map(|_| Ok(None)).collect();
         for places in by_family.into_values() {

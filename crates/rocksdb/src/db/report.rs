@@ -1,5 +1,7 @@
 //! What a database tells of itself.
 
+use std::path::Path;
+
 use flagstone::db::ColumnFamily as EngineFamily;
 use flagstone::options::SizeApproximationOptions;
 
@@ -55,6 +57,15 @@ pub struct LiveFile {
 }
 
 impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
+    pub(crate) fn engine(&self) -> &flagstone::db::Db {
+        self.inner.inner().db()
+    }
+
+    /// Where the database is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// A property of the default family, or of the database, as text; `None` if there is none of
     /// that name. Names are in [`properties`](crate::properties).
     ///
@@ -109,7 +120,7 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
 
     /// The sequence number of the last write.
     pub fn latest_sequence_number(&self) -> u64 {
-        self.engine().latest_sequence_number()
+        self.inner.inner().latest_sequence_number()
     }
 
     /// About how many bytes each range of the default family takes in tables. 0 stands for a range

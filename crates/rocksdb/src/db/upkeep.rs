@@ -201,6 +201,17 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
     }
 }
 
+impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
+    /// Shows reads what the process that writes the database has written by now. Costs as much as
+    /// an opening.
+    ///
+    /// # Errors
+    /// `NotSupported` unless the database was opened as a secondary one; what an opening says.
+    pub fn try_catch_up_with_primary(&self) -> Result<(), Error> {
+        Ok(self.inner.inner().catch_up()?)
+    }
+}
+
 impl<T: ThreadMode> DBWithThreadMode<T> {
     /// Keeps files that the database no longer needs until
     /// [`enable_file_deletions`](Self::enable_file_deletions) is called as often.

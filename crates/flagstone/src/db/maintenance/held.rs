@@ -1,4 +1,4 @@
-//! Automatic compactions of a family that are held back for a time.
+//! Automatic compactions, and removals of files, that are held back for a time.
 
 use std::sync::Arc;
 
@@ -15,7 +15,23 @@ pub struct HeldCompactions<'a> {
     family: Arc<Family>,
 }
 
+/// Keeps the files of a database until it is dropped: see [`Db::hold_files`]. It does not keep the
+/// database open.
+#[must_use = "files are removed again when it is dropped"]
+pub struct HeldFiles {
+    inner: Arc<DbInner>,
+}
+
 impl Db {
+    /// From now on no file of the database is removed (RocksDB's `DisableFileDeletions`), for a
+    /// program that copies them, until what is returned and all others are dropped. A closed
+    /// database leaves them to its next opening.
+    pub fn hold_files(&self) -> HeldFiles {
+        let inner = self.inner().clone();
+        inner.tree.pause_deletions(1);
+        HeldFiles { inner }
+    }
+
     /// From now on no automatic compaction of the family begins, until what is returned is dropped;
     /// one that runs is not waited for. What is called for by name ([`Db::compact_range`],
     /// [`Db::compact_files`]) is done as ever, and so its result stays as it is: with
@@ -39,6 +55,15 @@ impl Db {
 impl Drop for HeldCompactions<'_> {
     fn drop(&mut self) {
         self.inner.tree.let_compactions_go(&self.family);
+    }
+}
+
+impl Drop for HeldFiles {
+    fn drop(&mut self) {
+        self.inner.pipeline.end_pause(1);
+        if self.inner.context.check_open().is_ok() {
+            self.inner.jobs.purge_all_obsolete_files();
+        }
     }
 }
 

@@ -5,6 +5,5 @@ pub(in crate::db) mod compact_files;
 mod damaged_files;
 pub(in crate::db) mod flush;
 pub(in crate::db) mod held;
-pub(in crate::db) mod held_files;
 pub(in crate::db) mod manual;
 pub(in crate::db) mod resume;
