@@ -462,6 +462,6 @@ impl<D: DBInner> DBCommon<MultiThreaded, D> {
     /// The column family of that name, if the database was opened with it or it was created since.
     pub fn cf_handle(&self, name: &str) -> Option<Arc<BoundColumnFamily<'_>>> {
         let families = self.cfs.cfs.read().unwrap_or_else(PoisonError::into_inner);
-        families.get(name).cloned().map(|family| -> Arc<BoundColumnFamily<'_>> { family })
+        families.get(name).cloned()
     }
 }
