@@ -18,164 +18,170 @@ settings! {
     /// The settings of one column family: `[CFOptions "name"]`.
     pub struct CfSettings in Section::ColumnFamily;
 
-    /// Bytes in a memtable at which it is flushed.
+    /// Size in bytes at which a memtable is flushed.
     live write_buffer_size: u64 = 64 << 20, in 1024..=1 << 40;
-    /// Memtables of the family, the one being written among them, at which writes stop.
+    /// Memtables of the family, including the active one, at which writes stop.
     live max_write_buffer_number: i32 = 2, in 1..=1024;
-    /// Full memtables that are flushed together.
+    /// Full memtables that one flush merges.
     fixed min_write_buffer_number_to_merge: i32 = 1, in 1..=1024;
-    /// The structure of memtables: `btree`, `skip_list`, `vector` or `prefix_hash`, by RocksDB's
-    /// names.
+    /// Data structure of memtables: `btree`, `skip_list`, `vector` or `prefix_hash`. RocksDB's
+    /// names are accepted too.
     fixed memtable_factory: MemTableFactory = MemTableFactory::BTree;
-    /// Bytes of one block of a memtable's arena, `write_buffer_size` at most; 0 leaves it to the
-    /// engine.
+    /// Bytes of one block of a memtable's arena, at most `write_buffer_size`; 0 lets the engine
+    /// choose.
     fixed arena_block_size: u64 = 0, in 0..=1 << 30;
 
-    /// Files in level 0 at which they are compacted.
+    /// Files in level 0 at which a compaction starts.
     live level0_file_num_compaction_trigger: i32 = 4, in 0..=i32::MAX;
     /// Files in level 0 at which writes are delayed.
     live level0_slowdown_writes_trigger: i32 = 20, in -1..=i32::MAX;
     /// Files in level 0 at which writes stop.
     live level0_stop_writes_trigger: i32 = 36, in -1..=i32::MAX;
-    /// Bytes due to be compacted at which writes are delayed; 0 for never.
+    /// Bytes waiting to be compacted at which writes are delayed; 0 for never.
     live soft_pending_compaction_bytes_limit: u64 = 64 << 30;
-    /// Bytes due to be compacted at which writes stop; 0 for never.
+    /// Bytes waiting to be compacted at which writes stop; 0 for never.
     live hard_pending_compaction_bytes_limit: u64 = 256 << 30;
-    /// Compacts only on request.
+    /// Runs no compaction unless one is requested.
     live disable_auto_compactions: bool = false;
 
-    /// Levels.
+    /// Number of levels.
     fixed num_levels: i32 = 7, in 1..=64;
     /// How files are arranged and merged.
     fixed compaction_style: CompactionStyle = CompactionStyle::Level;
     /// Which file of a level is compacted first.
     fixed compaction_pri: CompactionPri = CompactionPri::MinOverlappingRatio;
-    /// Bytes that level 1 (or the first level in use) should hold at most.
+    /// Target size in bytes of level 1, or of the first level in use.
     live max_bytes_for_level_base: u64 = 256 << 20, in 1..=u64::MAX;
-    /// How many times more the next level may hold.
+    /// Ratio of one level's target size to that of the level above.
     live max_bytes_for_level_multiplier: f64 = 10.0, in 1.0..=1e6;
-    /// Factors to that by level.
+    /// Additional factors by level, applied on top of `max_bytes_for_level_multiplier`.
     live max_bytes_for_level_multiplier_additional: Vec<i32> = vec![1; 7];
-    /// Sizes levels from the last one upwards, so that little of the data is kept twice.
+    /// Derives level sizes from the size of the last level, so that little data is stored twice.
     fixed level_compaction_dynamic_level_bytes: bool = true;
-    /// Bytes of a table in level 1.
+    /// Target size in bytes of a table in level 1.
     live target_file_size_base: u64 = 64 << 20, in 1..=1 << 50;
-    /// How many times larger the tables of the next level are.
+    /// Ratio of a level's table size to that of the level above.
     live target_file_size_multiplier: i32 = 1, in 1..=1000;
-    /// Bytes that one compaction may read and overlap; 0 for 25 tables.
+    /// Limit in bytes on what one compaction reads and overlaps; 0 for 25 times
+    /// `target_file_size_base`.
     live max_compaction_bytes: u64 = 0;
-    /// Seconds after which a table is compacted so that what it deletes goes; 0 for never.
+    /// Age in seconds at which a table is compacted so that deleted data in it goes; 0 for never.
     live ttl: u64 = 30 * 24 * 60 * 60;
-    /// Seconds after which a table is rewritten; 0 for never. Unless it is set, 30 days where there
-    /// is a compaction filter, which would else never come by some tables, and never where there is
-    /// none.
+    /// Age in seconds at which a table is rewritten; 0 for never. Unless set, it is 30 days for a
+    /// family with a compaction filter, because the filter would otherwise never reach some tables,
+    /// and 0 for other families.
     live periodic_compaction_seconds: u64 = u64::MAX - 1;
-    /// Seconds that deletions wait, while nothing else takes them along, until what they free is
-    /// freed, if that is much: a memtable that was not written to for so long is flushed (one that
-    /// still is, after three times as long; one with deletions of ranges that leave nothing of
-    /// whole tables, within a second), and a table as old as that is compacted, under leveled and
-    /// universal compaction. So is a memtable flushed whose values take the place of much larger
-    /// ones in blob files, where `max_space_amplification` bounds these. 0 for never.
+    /// Seconds until the space of deleted data is reclaimed, if that is worth its writes and no
+    /// other flush or compaction does it first; 0 for never. A memtable with deletions is flushed
+    /// when it has not been written to for this long, or after three times as long if it is still
+    /// written to. It is flushed within a second if its range deletions cover whole tables. Values
+    /// that replace much larger ones in blob files count as deletions if `max_space_amplification`
+    /// is set. A table with deletions of this age is compacted. Leveled and universal compaction
+    /// only.
     live deletion_compaction_delay: u64 = 20;
-    /// As `db_paths`, for this family alone, and its blob files lie in the first of them; empty for
-    /// `db_paths`. With several directories levels have fixed sizes, whatever
-    /// `level_compaction_dynamic_level_bytes` says.
+    /// Directories of this family's tables, as in `db_paths`; empty for `db_paths`. Blob files of
+    /// the family are kept in the first one. With several directories, levels have fixed sizes
+    /// regardless of `level_compaction_dynamic_level_bytes`.
     fixed cf_paths: DataPathList = DataPathList::default();
     /// Settings of universal compaction.
     live compaction_options_universal: UniversalCompactionOptions =
         UniversalCompactionOptions::default();
     /// Settings of FIFO compaction.
     live compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default();
-    /// Reads back every table that was written, whole, before it counts: one that does not hold
-    /// what was written, in order, fails the flush or compaction.
+    /// Reads every new table back completely before it is used. The flush or compaction fails if
+    /// the table does not hold what was written, in order.
     live paranoid_file_checks: bool = false;
 
-    /// How table blocks are compressed.
+    /// Compression of table blocks.
     live compression: CompressionType = CompressionType::Lz4;
-    /// The same by level; empty for `compression` everywhere.
+    /// Compression of table blocks by level; empty for `compression` on every level.
     fixed compression_per_level: Vec<CompressionType> = Vec::new();
-    /// How blocks of the last level are compressed, if otherwise.
+    /// Compression of table blocks in the last level, if it differs.
     live bottommost_compression: Option<CompressionType> = None;
     /// Parameters of compression.
     live compression_opts: CompressionSettings = CompressionSettings::default();
-    /// Parameters of `bottommost_compression`; in force if its `enabled` is set.
+    /// Parameters of `bottommost_compression`; used only if its `enabled` is set.
     live bottommost_compression_opts: CompressionSettings = CompressionSettings::default();
 
-    /// Keeps values of `min_blob_size` bytes and more in blob files. Unless it is set (auto),
-    /// families do but those under FIFO compaction, of which `max_table_files_size` would bound the
-    /// tables alone.
+    /// Stores values of at least `min_blob_size` bytes in blob files. Unless set (auto), it is
+    /// true, but false with FIFO compaction, where `max_table_files_size` would limit only the
+    /// tables.
     live enable_blob_files: Option<bool> = None;
-    /// The smallest value, in bytes, that goes to a blob file. Unless it is set (auto), 4096; or 0,
-    /// as in RocksDB, where `enable_blob_files` is set.
+    /// Smallest value, in bytes, that goes to a blob file. Unless set (auto), it is 4096, or 0 as
+    /// in RocksDB if `enable_blob_files` is set.
     live min_blob_size: Option<u64> = None;
-    /// When values go to blob files: commit (those of at least `blob_commit_min_size` bytes, with
-    /// the WAL carrying only where they lie) or flush (all, as in RocksDB, which after a crash can
-    /// open only such a database). auto is commit, but flush where WALs are kept for whoever reads
-    /// along (`WAL_ttl_seconds`, `WAL_size_limit_MB`), since overwritten values leave blob files.
+    /// When values go to blob files. `commit`: before the commit, for values of at least
+    /// `blob_commit_min_size` bytes; the WAL then holds only their addresses. `flush`: when the
+    /// memtable is flushed, as in RocksDB, which can open a database after a crash only with this
+    /// mode. `auto`: `commit`, but `flush` if WALs are archived (`WAL_ttl_seconds`,
+    /// `WAL_size_limit_MB`), because readers of the archive need overwritten values too and blob
+    /// files drop them.
     live blob_write_mode: BlobWriteMode = BlobWriteMode::Auto;
-    /// The smallest value, in bytes, that goes to a blob file when it is committed; `min_blob_size`
-    /// if that is larger.
+    /// Smallest value, in bytes, that goes to a blob file at commit; `min_blob_size` if that is
+    /// larger.
     live blob_commit_min_size: u64 = 4096;
-    /// The same for a write that asks for a sync: the blob file must then be synced, too, which
-    /// only large values are worth.
+    /// Smallest value, in bytes, that goes to a blob file at commit if the write asks for a sync.
+    /// The blob file must then be synced as well, which pays off only for large values.
     live blob_commit_synced_min_size: u64 = 512 << 10;
-    /// Keeps values from blob files that were read in the block cache, as RocksDB does where
-    /// `blob_cache` is the block cache.
+    /// Keeps values read from blob files in the block cache, as RocksDB does if `blob_cache` is the
+    /// block cache.
     live cache_blobs: bool = false;
-    /// Puts values into the cache for them (`blob_cache`, or the block cache with `cache_blobs`) as
-    /// flushes write them to blob files (kFlushOnly), or as they are written there at the commit;
-    /// kDisable for none.
+    /// Whether values go into the cache as they are written to blob files, at flush or at commit:
+    /// kFlushOnly, or kDisable for never. The cache is `blob_cache`, or the block cache with
+    /// `cache_blobs`.
     live prepopulate_blob_cache: PrepopulateBlobCache = PrepopulateBlobCache::Disable;
-    /// Bytes at which a blob file is closed.
+    /// Size in bytes at which a blob file is closed.
     live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
-    /// How blob values are compressed, each by itself. Unless it is set (auto), as `compression`
-    /// says, whatever others say of levels; or not, as in RocksDB, where `enable_blob_files` is
-    /// set. A value of 32 MiB and more that lies uncompressed in a blob file stays so when that is
-    /// collected: it is moved piece by piece.
+    /// Compression of values in blob files; each value is compressed separately. Unless set (auto),
+    /// it is `compression` regardless of level, or kNoCompression as in RocksDB if
+    /// `enable_blob_files` is set. Garbage collection moves a value of 32 MiB or more piece by
+    /// piece and leaves it uncompressed if it was.
     live blob_compression_type: Option<CompressionType> = None;
-    /// Moves live values out of old blob files in compactions, so that these can be deleted.
+    /// Moves live values out of old blob files during compactions, so that the files can be
+    /// deleted.
     live enable_blob_garbage_collection: bool = false;
-    /// The part of the blob files, from the oldest on, that values are moved out of.
+    /// Fraction of the blob files, oldest first, that values are moved out of.
     live blob_garbage_collection_age_cutoff: f64 = 0.25, in 0.0..=1.0;
-    /// The part of garbage in the oldest blob files at which a compaction is started for them.
+    /// Fraction of garbage in the oldest blob files at which a compaction is started for them.
     live blob_garbage_collection_force_threshold: f64 = 1.0, in 0.0..=1.0;
-    /// Punches holes in blob files where dead values of 8 KiB and more lie, to keep within
-    /// `max_space_amplification` without moving live ones, or with moving few of them below 12 KiB;
-    /// on file systems that can, and are not slow with it.
+    /// Punches holes in blob files where dead values of at least 8 KiB lie. This keeps blob files
+    /// within `max_space_amplification` without moving live values, or, where values are smaller
+    /// than 12 KiB, by moving few of them. Not used on file systems that do not support holes or
+    /// are slow with them.
     live blob_punch_holes: bool = true;
-    /// How many times the bytes of live values blob files may take, garbage and what is being moved
-    /// included: compactions are started to keep within that, under leveled and universal
-    /// compaction, and writers are delayed, but for bursts (`burst_space_amplification`). Where
-    /// tables are larger than these values, garbage may take as many bytes more as they are larger.
-    /// Costs next to no writes where holes serve; small values are moved, the more often the closer
-    /// to 1 this is. 0 for no such limit; other values below 1 count as 1.
+    /// Limit on the bytes of blob files as a multiple of the bytes of live values, counting garbage
+    /// and values being moved; 0 for none. Values between 0 and 1 count as 1. Compactions are
+    /// started to keep within the limit, under leveled and universal compaction; bursts may exceed
+    /// it (`burst_space_amplification`). If the tables are larger than the live values, garbage may
+    /// take the difference in addition. With hole punching this costs almost no writes. Small
+    /// values have to be moved, the more often the closer the limit is to 1.
     live max_space_amplification: f64 = 1.3, in 0.0..=1e6;
-    /// How many times the bytes of live values blob files may take for a while, where values are
-    /// overwritten faster than what that leaves can be collected: writers are delayed only near to
-    /// that. No more than `max_space_amplification` keeps to that at every moment.
+    /// Limit that replaces `max_space_amplification` for a while when values are overwritten faster
+    /// than garbage can be collected. Writers are delayed only close to it. If it is not above
+    /// `max_space_amplification`, that limit holds at all times.
     live burst_space_amplification: f64 = 2.2, in 0.0..=1e6;
-    /// Bytes of each blob file that a compaction reads ahead where it takes values in the order in
-    /// which they lie there; 0 for none.
+    /// Bytes that a compaction reads ahead in each blob file whose values it takes in the order in
+    /// which they are stored; 0 for none.
     live blob_compaction_readahead_size: u64 = 0, in 0..=1 << 30;
-    /// The first level whose values go to blob files.
+    /// First level whose values go to blob files.
     live blob_file_starting_level: i32 = 0, in 0..=64;
 
-    /// Entries of one key that an iterator steps over before it seeks. Four times as many deleted
-    /// keys in a row are a run whose end is remembered.
+    /// Entries of one key that an iterator steps over before it seeks past them. After four times
+    /// as many deleted keys in a row, the iterator remembers where the run ends.
     live max_sequential_skip_in_iterations: u64 = 8;
-    /// Merge operands of one key that stand in a memtable, the newest first, when the next one is
-    /// merged with them as it is written, if all that it takes is in memory; 0 for never.
+    /// Newest merge operands of one key in the memtable at which the next operand is merged with
+    /// them on write, if everything needed is in memory; 0 for never.
     live max_successive_merges: u64 = 0;
-    /// Part of `write_buffer_size` that each memtable has for a Bloom filter over its prefixes, by
-    /// which lookups and scans with `prefix_same_as_start` pass over it; 0 for none. Counts as part
-    /// of the memtable, from its first entry on.
+    /// Fraction of `write_buffer_size` that each memtable uses for a Bloom filter over its
+    /// prefixes; 0 for none. The filter lets lookups, and scans with `prefix_same_as_start`, skip
+    /// the memtable. It counts towards the memtable's size from the first entry on.
     live memtable_prefix_bloom_size_ratio: f64 = 0.0, in 0.0..=0.25;
-    /// Puts whole keys into that filter, too, by which lookups then pass over the memtable in the
-    /// place of prefixes.
+    /// Adds whole keys to the memtable's Bloom filter. Lookups then check the whole key instead of
+    /// its prefix.
     live memtable_whole_key_filtering: bool = false;
-    /// Compactions write no filter where nothing older lies below what they write: for lookups that
-    /// mostly find something. It spares most of the filters' memory, and costs a lookup of an
-    /// absent key the read of a block.
+    /// Omits the filters of tables that have nothing older below them. This saves most of the
+    /// filters' memory, and costs a block read for each lookup of an absent key. For lookups that
+    /// usually find their key.
     fixed optimize_filters_for_hits: bool = false;
 }
 
@@ -183,24 +189,24 @@ settings! {
     /// Parameters of compression.
     pub struct CompressionSettings in Section::Nested;
 
-    /// Window of zlib.
+    /// Window size of zlib.
     live window_bits: i32 = -14;
-    /// Level; 32767 for the algorithm's own default, negative levels of zstd are faster.
+    /// Compression level; 32767 for the algorithm's default. Negative levels of zstd are faster.
     live level: i32 = CompressionOptions::DEFAULT_LEVEL;
     /// Strategy of zlib.
     planned strategy: i32 = 0;
-    /// Bytes of a dictionary; 0 for none.
+    /// Size in bytes of a compression dictionary; 0 for none.
     live max_dict_bytes: u32 = 0, in 0..=1 << 30;
-    /// Bytes of samples that zstd trains a dictionary from; 0 takes samples for it, as it does
-    /// without `max_dict_bytes`.
+    /// Bytes of samples from which zstd trains a dictionary; 0 uses the samples themselves as the
+    /// dictionary. Without `max_dict_bytes` it has no effect.
     live zstd_max_train_bytes: u32 = 0, in 0..=1 << 30;
-    /// Threads that compress one table's blocks.
+    /// Threads that compress the blocks of one table.
     planned parallel_threads: u32 = 1, in 1..=256;
-    /// For `bottommost_compression_opts`: whether it is in force.
+    /// Whether `bottommost_compression_opts` is in force; no effect elsewhere.
     live enabled: bool = false;
-    /// Bytes of blocks that are held back to sample them for a dictionary; 0 for one table's.
+    /// Bytes of blocks held back to sample a dictionary from; 0 for a whole table.
     live max_dict_buffer_bytes: u64 = 0;
-    /// Trains with zstd's own trainer.
+    /// Trains dictionaries with zstd's own trainer.
     planned use_zstd_dict_trainer: bool = true;
 }
 
@@ -208,24 +214,25 @@ settings! {
     /// Settings of universal compaction.
     pub struct UniversalCompactionOptions in Section::Nested;
 
-    /// Percent by which the next run may be larger than those already taken.
+    /// Percentage by which the next run may exceed the runs already chosen.
     live size_ratio: u32 = 1;
-    /// Runs merged at least.
+    /// Minimum number of runs merged at a time.
     live min_merge_width: u32 = 2;
-    /// Runs merged at most.
+    /// Maximum number of runs merged at a time.
     live max_merge_width: u32 = u32::MAX;
-    /// Percent of the last run's size that the others may take together.
+    /// Size that all newer runs may reach together, as a percentage of the oldest run.
     live max_size_amplification_percent: u32 = 200;
-    /// Percent of the data that is compressed; -1 for all.
+    /// Percentage of the data, oldest first, that is compressed; -1 for all.
     live compression_size_percent: i32 = -1;
-    /// When runs are no longer added.
+    /// When a merge stops adding runs.
     live stop_style: CompactionStopStyle = CompactionStopStyle::TotalSize;
-    /// Moves runs that do not overlap.
+    /// Moves runs that do not overlap instead of rewriting them.
     live allow_trivial_move: bool = false;
-    /// Merges a part of the keys at a time where that is not much dearer than to merge everything.
+    /// Merges one part of the key range at a time if that costs little more than merging
+    /// everything.
     live incremental: bool = false;
-    /// Sorted runs that may stay, at least `level0_file_num_compaction_trigger`; -1 for so many, 0
-    /// for as many as come of `size_ratio` and the size of the data.
+    /// Number of sorted runs that may remain, at least `level0_file_num_compaction_trigger`; -1 for
+    /// exactly that, 0 to derive it from `size_ratio` and the size of the data.
     live max_read_amp: i32 = -1, in -1..=i32::MAX;
 }
 
@@ -233,25 +240,25 @@ settings! {
     /// Settings of FIFO compaction.
     pub struct FifoCompactionOptions in Section::Nested;
 
-    /// Bytes of all tables at which the oldest is dropped.
+    /// Size of all tables in bytes at which the oldest table is dropped.
     live max_table_files_size: u64 = 1 << 30;
-    /// Bytes of all tables and blob files together at which the oldest table is dropped, in the
-    /// place of `max_table_files_size`; 0 for tables alone. A blob file goes with the last table
+    /// Size of all tables and blob files in bytes at which the oldest table is dropped, instead of
+    /// `max_table_files_size`; 0 to count tables only. A blob file is dropped with the last table
     /// that refers to it.
     live max_data_files_size: u64 = 0;
-    /// Merges small tables of level 0.
+    /// Merges small tables in level 0.
     live allow_compaction: bool = false;
-    /// What `allow_compaction` merges follows from the part that tables have in all data, and not
-    /// from the size of a memtable: for tables that are small because their values lie in blob
-    /// files. Needs `max_data_files_size`; `max_compaction_bytes`, if it is set, says from which
-    /// size on a table is not merged any more.
+    /// Makes `allow_compaction` choose table sizes by the share of tables in all data instead of by
+    /// the size of a memtable. For tables that are small because their values are in blob files.
+    /// Needs `max_data_files_size`. Tables of `max_compaction_bytes` or more, if that is set, are
+    /// not merged again.
     live use_kv_ratio_compaction: bool = false;
-    /// RocksDB's older word for a single threshold, of warm tables: seconds; 0 for none. In force
-    /// where `file_temperature_age_thresholds` is empty.
+    /// Age in seconds at which a table becomes warm; 0 for never. RocksDB's older form of
+    /// `file_temperature_age_thresholds`, used only if that is empty.
     live age_for_warm: u64 = 0;
-    /// From which age on, counted from its newest key, a table has which temperature: it is
-    /// rewritten, so that the file system, which is told, may put it elsewhere. Only with
-    /// `num_levels=1`.
+    /// Ages at which a table changes its temperature, counted from its newest key. The table is
+    /// then rewritten and the file system is told, so that it may store the table elsewhere. Only
+    /// with `num_levels=1`.
     live file_temperature_age_thresholds: FileTemperatureAges = FileTemperatureAges::default();
 }
 

@@ -11,143 +11,150 @@ settings! {
     #[allow(non_snake_case, reason = "two names begin with WAL")]
     pub struct DbSettings in Section::Db;
 
-    /// Makes the database if there is none.
+    /// Creates the database if it does not exist.
     fixed create_if_missing: bool = false;
-    /// Makes the column families that are named at open and do not exist.
+    /// Creates column families that are named at open and do not exist.
     fixed create_missing_column_families: bool = false;
-    /// Refuses to open a database that exists.
+    /// Fails to open a database that already exists.
     fixed error_if_exists: bool = false;
-    /// Looks at open whether all files are there, with the sizes that the MANIFEST says.
+    /// Checks at open that every file named in the MANIFEST exists, and that every table has the
+    /// size recorded there.
     fixed paranoid_checks: bool = true;
-    /// Table and blob files that readers hold open at a time, and ten others; never taken for less
-    /// than 20; -1 for no limit. What else memory holds of a table (index, filter) stays; a joint
-    /// lookup asks for blocks one by one. A database that is open read-only holds all of its files
-    /// open, whatever this says.
+    /// Limit on open files; -1 for none. Readers keep up to this many table and blob files open,
+    /// less ten that are left to WALs and the like. Values from 0 to 19 count as 20. The index and
+    /// filter of a table stay in memory when its file is closed. With a limit, a `multi_get` reads
+    /// blocks one at a time. A read-only database ignores the limit and keeps all its files open.
     live max_open_files: i32 = -1, in -1..=i32::MAX;
-    /// Flushes and compactions that run at a time; the default follows the number of cores. All may
-    /// be compactions, of which one pauses for a flush.
+    /// Flushes and compactions that may run at the same time. All of them may be compactions; one
+    /// of these pauses when a flush is due. The default is the number of cores, at least 2 and at
+    /// most 32.
     live max_background_jobs: i32 = default_background_jobs(), in 1..=1024;
-    /// Flushes that run at a time; -1 leaves it to `max_background_jobs`. Where this or
-    /// `max_background_compactions` is set, `max_background_jobs` has no effect, and of the other
-    /// kind, if it is -1, there is one at a time.
+    /// Flushes that may run at the same time; -1 leaves the number to `max_background_jobs`. If
+    /// this option or `max_background_compactions` is set, `max_background_jobs` has no effect, and
+    /// whichever of the two is still -1 counts as 1.
     live max_background_flushes: i32 = -1, in -1..=1024;
-    /// Compactions that run at a time, but for manual ones, as `max_background_flushes` says it of
-    /// flushes.
+    /// Compactions that may run at the same time, not counting manual ones; -1 leaves the number to
+    /// `max_background_jobs`. See `max_background_flushes`.
     live max_background_compactions: i32 = -1, in -1..=1024;
-    /// Parts that one compaction may be split into, each with a thread of its own: of level 0,
-    /// universal, and manual.
+    /// Subcompactions that one compaction may be split into, each with its own thread. Applies to
+    /// compactions of level 0, universal compactions and manual ones.
     live max_subcompactions: u32 = 1, in 1..=1024;
-    /// Bytes of a new table or blob file after which the system is asked to begin writing it back,
-    /// but for its last MiB; 0 for never, but 1 MiB for what flushes write, and with a rate limiter
-    /// for all. Files that go around the system's cache need none. Only on Linux, and not on ZFS.
+    /// Bytes written to a new table or blob file after which the system is asked to start writing
+    /// them back, except the last MiB. 0 means never, with two exceptions: flushes use 1 MiB, and
+    /// with a rate limiter all such files do. Files written with direct I/O need none. Linux only,
+    /// and not on ZFS.
     live bytes_per_sync: u64 = 0;
-    /// The same for the WAL, mapped or not; a change takes effect with the next one.
+    /// Bytes written to a WAL, mapped or not, after which the system is asked to start writing them
+    /// back; 0 for never. A change applies to the next WAL.
     live wal_bytes_per_sync: u64 = 0;
-    /// Whoever asks waits until what was asked for before is written; where the system cannot be
-    /// asked, the file is synced.
+    /// At each request made by `bytes_per_sync` or `wal_bytes_per_sync`, waits until the bytes of
+    /// the previous request are on the device. Where the system offers no such request, the file is
+    /// synced instead.
     fixed strict_bytes_per_sync: bool = false;
-    /// Bytes that are gathered before they are written to a table or blob file, or to the next WAL
-    /// with `manual_wal_flush`.
+    /// Bytes buffered before a write to a table or blob file. With `manual_wal_flush` it is also
+    /// the size of a WAL's buffer; there a change applies to the next WAL.
     live writable_file_max_buffer_size: u64 = 1 << 20, in 4096..=1 << 30;
-    /// Bytes that are read at a time of WAL and MANIFEST when the database is opened, rounded up to
+    /// Bytes read at a time from WALs and the MANIFEST when the database is opened, rounded up to
     /// 32 KiB; 0 for 256 KiB.
     fixed log_readahead_size: u64 = 0, in 0..=1 << 30;
-    /// What recovery does with a WAL that is not intact.
+    /// What recovery does with a damaged WAL.
     fixed wal_recovery_mode: RecoveryMode = RecoveryMode::PointInTimeRecovery;
-    /// WAL files kept for reuse while the database is open, which spares the file system the work
-    /// of new blocks; none with `wal_compression`, or with a `wal_recovery_mode` that allows no
-    /// damage but a torn end.
+    /// Obsolete WAL files kept for reuse while the database is open, which saves the file system
+    /// from allocating new blocks. None are kept with `wal_compression`, with archived WALs, or if
+    /// `wal_recovery_mode` is kTolerateCorruptedTailRecords or kAbsoluteConsistency.
     fixed recycle_log_file_num: u64 = 2, in 0..=1000;
-    /// How WAL files are written: mapped (through memory, where the file system keeps what it
-    /// reserves) or plain (one system call a record). Both survive the death of the process.
+    /// How WAL files are written. `mapped` writes through a memory mapping, if the file system
+    /// supports reserving space; `plain` makes one system call a record. In both modes a write
+    /// survives a crash of the process.
     fixed wal_write_mode: WalWriteMode = WalWriteMode::Mapped;
-    /// Which block leaves a full block cache first: lru, fifo, lfu, slru, s4lru, s3_fifo, sieve or
+    /// Eviction policy of the block cache: lru, fifo, lfu, slru, s4lru, s3_fifo, sieve or
     /// w_tiny_lfu.
     fixed cache_policy: PolicyKind = PolicyKind::Lru;
-    /// Bytes of a second tier of the block cache, beside `block_cache`, which holds data blocks in
-    /// compressed form; 0 for none. With `memory_budget` it has three quarters of what is left to
-    /// both, at most.
+    /// Bytes of a second tier of the block cache, in addition to `block_cache`, that holds data
+    /// blocks compressed; 0 for none. Within `memory_budget` it gets at most three quarters of what
+    /// is left for caches.
     fixed compressed_secondary_cache_size: u64 = 0, in 0..=1 << 50;
-    /// How WAL records are compressed: kNoCompression or kZSTD. WAL files are not recycled then.
+    /// Compression of WAL records: kNoCompression or kZSTD. Compressed WAL files are not recycled.
     fixed wal_compression: WalCompression = WalCompression::None;
-    /// Where WAL files lie; empty for the database directory. A database that is there is not
-    /// opened while the directory is not.
+    /// Directory of the WAL files; empty for the database directory. Opening an existing database
+    /// fails if this directory is missing.
     fixed wal_dir: String = String::new();
-    /// Where tables lie, up to four directories with the bytes that each should hold, the fastest
-    /// first: `{path=/fast;target_size=10737418240}:{path=/slow}`; empty for the database
-    /// directory. What was written stays where it is, so directories may be added at the end, and
-    /// no others taken in their place. No other database may use them.
+    /// Directories of the tables, fastest first, each with the bytes that it should hold:
+    /// `{path=/fast;target_size=10737418240}:{path=/slow}`. At most four; empty for the database
+    /// directory. Existing tables stay where they are, so add directories only at the end and
+    /// replace none. No other database may use them.
     fixed db_paths: DataPathList = DataPathList::default();
-    /// Bytes that all WALs may have that recovery needs. At three quarters of it the families that
-    /// hold the oldest are flushed, be it the only one; in the last eighth writers are slowed down,
-    /// at its end they wait until flushes have let go of some. A single write may go beyond it, and
-    /// so do what is written while a checkpoint keeps files from being deleted, and WALs of dropped
-    /// families until the next flush. 0 for no cap: at four times all write buffers the families
-    /// that hold the oldest are flushed, if there is more than one family.
+    /// Cap in bytes on all WALs that recovery needs. At three quarters of the cap, the families
+    /// that need the oldest WAL are flushed. In the last eighth writers are delayed; at the cap
+    /// they wait until flushes have freed WALs. Three things may exceed the cap: a single write,
+    /// writes made while a checkpoint blocks the deletion of files, and WALs of dropped families
+    /// until the next flush. 0 means no cap; with more than one family, the families that need the
+    /// oldest WAL are then flushed at four times the size of all write buffers.
     live max_total_wal_size: u64 = 0;
-    /// Seconds for which WALs are kept that recovery does not need any longer, in `archive` beside
-    /// the others; 0 for no limit. If this and `WAL_size_limit_MB` are 0, such WALs are removed or
-    /// recycled. An archive is not recycled from.
+    /// Seconds for which WALs that recovery no longer needs are kept, in an `archive` directory
+    /// beside the WALs; 0 for no limit. If this and `WAL_size_limit_MB` are both 0, such WALs are
+    /// deleted or recycled. Archived WALs are not recycled.
     fixed WAL_ttl_seconds: u64 = 0;
-    /// MiB of such WALs that are kept; 0 for no limit.
+    /// Size limit of the WAL archive in MiB; 0 for no limit. See `WAL_ttl_seconds`.
     fixed WAL_size_limit_MB: u64 = 0, in 0..=u64::MAX >> 20;
-    /// Bytes at which a MANIFEST is replaced.
+    /// Size in bytes at which the MANIFEST is replaced by a new one.
     fixed max_manifest_file_size: u64 = 1 << 30, in 1..=u64::MAX;
-    /// Bytes that are reserved for a MANIFEST at a time, without changing its size, with
-    /// `allow_fallocate`; 0 for none. What is left is given back when the database is closed.
+    /// Bytes reserved ahead for the MANIFEST, without changing its size; 0 for none. Needs
+    /// `allow_fallocate`. Unused bytes are released when the database is closed.
     fixed manifest_preallocation_size: u64 = 0, in 0..=1 << 30;
-    /// Leaves what was recovered from WALs in memory where possible.
+    /// Keeps writes recovered from WALs in memory where possible, instead of flushing them.
     fixed avoid_flush_during_recovery: bool = false;
-    /// Closes without flushing; what was written without the WAL is then lost.
+    /// Closes without flushing. Writes made without the WAL are then lost.
     live avoid_flush_during_shutdown: bool = false;
-    /// Flushes all families together, and makes their flushes count together: after a crash, also
-    /// what was written without the WAL is there up to one moment in all of them.
-    /// `min_write_buffer_number_to_merge` is not heeded then.
+    /// Flushes all column families together, and makes the flushed tables visible together. After a
+    /// crash, even writes made without the WAL are recovered to one point in time across all
+    /// families. `min_write_buffer_number_to_merge` has no effect then.
     fixed atomic_flush: bool = false;
-    /// Log records wait in memory until `flush_wal`, `sync_wal` or a write with `sync` asks for
-    /// them, they have come to `writable_file_max_buffer_size` bytes, or the WAL ends: when the
-    /// process dies, what waits is lost.
+    /// Buffers WAL records in memory. They are written by `flush_wal`, `sync_wal` or a write with
+    /// `sync`, when `writable_file_max_buffer_size` bytes have gathered, and when the WAL ends.
+    /// Buffered records are lost if the process dies.
     fixed manual_wal_flush: bool = false;
-    /// Reads table and blob files around the system's cache. The file system must be able to.
+    /// Reads table and blob files with direct I/O, bypassing the system's cache. The file system
+    /// must support it.
     fixed use_direct_reads: bool = false;
-    /// Flushes and compactions write, and compactions read tables, around the system's cache. The
-    /// file system must be able to.
+    /// Flushes and compactions write with direct I/O, and compactions read tables with it. The file
+    /// system must support it.
     fixed use_direct_io_for_flush_and_compaction: bool = false;
-    /// Bytes of each table that a compaction reads at once; 0 leaves it to the engine.
+    /// Bytes of each table that a compaction reads at a time; 0 lets the engine choose.
     live compaction_readahead_size: u64 = 2 << 20, in 0..=1 << 30;
-    /// How far flushes and compactions give way to others that want the processor, while no writer
-    /// sleeps for them: what is added to the niceness of the threads that do what takes long. Only
-    /// on Linux.
+    /// Niceness added to the threads that run flushes and compactions, as long as no writer is
+    /// waiting for them. Linux only.
     fixed background_niceness: i32 = if cfg!(target_os = "linux") { 10 } else { 0 }, in 0..=19;
-    /// Bytes of the disk that are kept, in a file `RESERVE`, for when it is full: flushes,
-    /// compactions and deletions then have them, and other writes are refused until there is space
-    /// again; 0 keeps none.
+    /// Bytes of disk space held back in a file `RESERVE` for when the disk is full; 0 for none.
+    /// Flushes, compactions and deletions may then use them; other writes fail until there is space
+    /// again.
     fixed reserved_disk_space: u64 = 0, in 0..=1 << 50;
-    /// Bytes a second that writes may take while they are delayed; 0 for as many as the rate
-    /// limiter allows, or 16 MiB without one.
+    /// Bytes a second that writes may take while they are delayed. 0 means the rate limiter's rate,
+    /// or 16 MiB without a rate limiter.
     live delayed_write_rate: u64 = 16 << 20;
-    /// Bytes of the memtables of all families together; 0 for no common limit. When those written
-    /// to have half of it, the largest are flushed; when all have it, writers wait.
+    /// Limit in bytes on the memtables of all families together; 0 for none. When the active
+    /// memtables reach half of it, the largest are flushed; when all memtables reach it, writers
+    /// wait.
     live db_write_buffer_size: u64 = 0;
-    /// Bytes of memory that the engine keeps to, at least 8 MiB; 0 for no budget; `auto` for half
-    /// of what the machine has, or the cgroup allows, which all open databases of the process with
-    /// `auto` have together, each an equal part. The block cache has what memtables, open tables,
-    /// cursors and jobs leave of it, and no more than `block_cache` says. Where that says nothing,
-    /// and the budget is `auto`, the cache sizes itself up to a quarter of it.
+    /// Memory that the engine stays within, in bytes, at least 8 MiB; 0 for no budget. `auto` is
+    /// half of the machine's memory or of the cgroup's limit, divided equally among the process's
+    /// open databases with `auto`. The block cache gets what memtables, open tables, cursors and
+    /// jobs leave, up to `block_cache`. If `block_cache` is not set and the budget is `auto`, the
+    /// cache sizes itself, up to a quarter of the budget.
     fixed memory_budget: MemoryBudget = MemoryBudget::Auto;
-    /// The part, in percent, of the process's time over ten seconds that misses of the block cache
-    /// may cost before it doubles, where `block_cache` is `auto`. The process's time is the longer
-    /// of these ten seconds and of what its threads have run in them. 100 or more keeps it at its
-    /// 32 MiB, if no more than one thread reads.
+    /// Percentage of the process's time that block cache misses may cost before the cache doubles,
+    /// if `block_cache` is `auto`. It is measured over ten seconds; the process's time is the
+    /// longer of those ten seconds and the CPU time of its threads. With 100 or more the cache
+    /// stays at 32 MiB, unless several threads read at the same time.
     live block_cache_miss_percent: f64 = 2.0, in 0.0..=1e6;
-    /// Seconds after which memory that was not used goes back to the system: what a block cache
-    /// that is `auto` has beyond 32 MiB, and memory that is kept of former memtables.
+    /// Seconds after which unused memory is returned to the system: what an `auto` block cache
+    /// holds beyond 32 MiB, and memory kept from former memtables.
     live unused_memory_seconds: u64 = 60, in 1..=1 << 30;
-    /// Checks, when a table is first used, that it is the one that the MANIFEST means.
+    /// Checks, when a table is first used, that its unique id is the one recorded in the MANIFEST.
     fixed verify_sst_unique_id_in_manifest: bool = true;
-    /// Reserves space for WALs, and for files that are written around the system's cache, before
-    /// they are written. Without it no WAL is mapped, and with `manual_wal_flush` a full disk may
-    /// refuse records that wait in memory. `RESERVE` is kept anyway.
+    /// Reserves space for WALs, and for files written with direct I/O, before they are written.
+    /// Without it WALs are never mapped, and with `manual_wal_flush` a full disk may reject records
+    /// buffered in memory. `RESERVE` is kept in either case.
     fixed allow_fallocate: bool = true;
 }
 
