@@ -17,8 +17,7 @@ use crate::base::{CompactionFilter, CompactionFilterFactory, Comparator, PrefixE
 use crate::cache::DEFAULT_HIGH_PRIORITY_RATIO;
 use crate::env::{BackgroundThreads, Env, RateLimiter};
 
-/// Everything about one column family. Its settings are reached as fields:
-/// `family.write_buffer_size`.
+/// Options of one column family. Its settings can be used as fields: `family.write_buffer_size`.
 #[derive(Clone, Default)]
 pub struct ColumnFamilyOptions {
     /// The settings.
@@ -27,74 +26,75 @@ pub struct ColumnFamilyOptions {
     pub table: TableSettings,
     /// The order of its keys.
     pub comparator: Comparator,
-    /// Combines merge operands; without one, merges are refused.
+    /// Combines merge operands; without one, merges fail.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
-    /// Finds a key's prefix, for prefix filters and prefix seeks.
+    /// Extracts a key's prefix, for prefix filters and prefix seeks.
     pub prefix_extractor: Option<PrefixExtractor>,
-    /// Decides in compactions what to keep.
+    /// Decides during compactions which entries to keep.
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
-    /// Makes a filter for each compaction; not asked where there is a `compaction_filter`.
+    /// Creates a filter for each compaction; not used if `compaction_filter` is set.
     pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
-    /// What an OPTIONS file said that is not acted on.
+    /// Settings found in an OPTIONS file that have no effect.
     pub kept: Vec<KeptSetting>,
 }
 
-/// Everything about a database, with the options of its default column family. The settings of the
-/// database are reached as fields: `options.create_if_missing`.
+/// Options of a database, including those of its default column family. The settings of the
+/// database can be used as fields: `options.create_if_missing`.
 #[derive(Clone)]
 pub struct Options {
     /// The settings.
     pub db: DbSettings,
-    /// The default column family, and the model for those that are made with it.
+    /// The default column family, and the template for families created with it.
     pub cf: ColumnFamilyOptions,
-    /// The most bytes of the block cache that all column families share; 0 for none. `None` for
-    /// what a `memory_budget` in bytes leaves to it; with one of `auto` it sizes itself, from 32
-    /// MiB up to a quarter of the budget; without one it has 32 MiB.
+    /// Capacity in bytes of the block cache, which all column families share; 0 for none. `None`
+    /// depends on `memory_budget`. With a budget in bytes, the cache gets what the budget leaves.
+    /// With `auto`, the cache sizes itself, from 32 MiB up to a quarter of the budget. Without a
+    /// budget it has 32 MiB.
     pub block_cache_size: Option<u64>,
-    /// The logarithm of how many shards it has, at most 16; `None` for as many as suit its size
-    /// (RocksDB's `num_shard_bits`).
+    /// Base-2 logarithm of the number of shards of the block cache, at most 16; `None` derives it
+    /// from the size (RocksDB's `num_shard_bits`).
     pub block_cache_shard_bits: Option<u32>,
-    /// With the `cache_policy` LRU, the part of it, from 0 to 1, in which index and filter blocks,
-    /// and what was used more than once, are safe from a flood of other blocks (RocksDB's
-    /// `high_pri_pool_ratio`).
+    /// Fraction of an LRU block cache, from 0 to 1, that index and filter blocks and blocks used
+    /// more than once keep against a flood of other blocks (RocksDB's `high_pri_pool_ratio`).
     pub block_cache_high_priority_ratio: f64,
-    /// A block cache that the database shares with others, in place of one of `block_cache_size`
-    /// and of `cache_policy`. It keeps its size, and is not in a `memory_budget` of `auto`; a
-    /// number there is one database's, and refused beside it.
+    /// A block cache shared with other databases; it replaces `block_cache_size` and
+    /// `cache_policy`. It keeps its size and does not count towards a `memory_budget` of `auto`.
+    /// Together with a `memory_budget` in bytes it is an error.
     pub block_cache: Option<BlockCache>,
-    /// Bytes of a cache for values from blob files alone, of all column families; 0 for none. They
-    /// are then not in the block cache, whatever `cache_blobs` says.
+    /// Capacity in bytes of a separate cache for values from blob files, which all column families
+    /// share; 0 for none. With one, such values are not in the block cache, regardless of
+    /// `cache_blobs`.
     pub blob_cache_size: u64,
-    /// As `block_cache_shard_bits`, of that.
+    /// Base-2 logarithm of the number of shards of the blob cache, like `block_cache_shard_bits`.
     pub blob_cache_shard_bits: Option<u32>,
-    /// As `block_cache_high_priority_ratio`, of that: the part in which values that were read more
-    /// than once are safe from others.
+    /// Fraction of an LRU blob cache, from 0 to 1, that values read more than once keep against a
+    /// flood of others.
     pub blob_cache_high_priority_ratio: f64,
-    /// A cache for such values that the database shares with others, in place of one of
-    /// `blob_cache_size`; with `memory_budget` as `block_cache`. Where it is the same as
-    /// `block_cache`, values and blocks share it.
+    /// A blob cache shared with other databases; it replaces `blob_cache_size`. `memory_budget`
+    /// applies as for `block_cache`. If it is the same cache as `block_cache`, values and blocks
+    /// share it.
     pub blob_cache: Option<BlockCache>,
-    /// The world that the database lives in.
+    /// Files, clock, randomness and threads that the database uses.
     pub env: Env,
-    /// Limits what flushes and compactions write, or read, in a second. Databases that hold the
-    /// same one share it, and it may change its rate at any time.
+    /// Limits the bytes per second that flushes and compactions write or read. Databases with the
+    /// same limiter share its rate, which may change at any time.
     pub rate_limiter: Option<Arc<RateLimiter>>,
-    /// Whether a limiter that is made by name (`rate_limiter_bytes_per_sec`) tunes itself.
+    /// Whether a limiter created by name (`rate_limiter_bytes_per_sec`) tunes itself.
     pub rate_limiter_auto_tuned: bool,
-    /// The threads that flush and compact. Databases that hold the same ones share them, each
-    /// having at most `max_background_jobs` of them at a time; without, each has its own, one more
-    /// than that.
+    /// Threads for flushes and compactions. Databases given the same threads share them; each uses
+    /// at most `max_background_jobs` at a time. `None` gives the database its own, one more than
+    /// `max_background_jobs`.
     pub background_threads: Option<Arc<BackgroundThreads>>,
-    /// Is told how far the opening is; let go of when the database is open.
+    /// Called with the progress of opening; released when the database is open.
     pub open_progress: Option<OpenProgressCallback>,
-    /// Are told of flushes, compactions, errors and stalls.
+    /// Called on flushes, compactions, errors and stalls.
     pub listeners: Listeners,
-    /// Settings that hold for one opening, each with the value that the OPTIONS file keeps: see
+    /// Settings for one opening only, each with the value that the OPTIONS file keeps; see
     /// [`Options::set_for_one_opening`].
     pub kept_values: Vec<(String, String)>,
-    /// What an OPTIONS file said that is not acted on.
+    /// Settings found in an OPTIONS file that have no effect.
     pub kept: Vec<KeptSetting>,
-    /// Sections of an OPTIONS file that are not known.
+    /// Unknown sections found in an OPTIONS file.
     pub kept_sections: Vec<KeptSection>,
 }
 
@@ -155,12 +155,12 @@ impl DerefMut for ColumnFamilyOptions {
 }
 
 impl ColumnFamilyOptions {
-    /// Whether there is a filter, or a factory of filters.
+    /// Whether there is a compaction filter or a factory for one.
     pub fn filters_compactions(&self) -> bool {
         self.compaction_filter.is_some() || self.compaction_filter_factory.is_some()
     }
 
-    /// Forgets `cf_paths`: for opening a copy, such as a checkpoint, whose files all lie in its own
+    /// Clears `cf_paths`, to open a copy such as a checkpoint, whose files are all in its own
     /// directory.
     pub fn stand_alone(&mut self) {
         self.settings.cf_paths.0.clear();
@@ -168,16 +168,16 @@ impl ColumnFamilyOptions {
 }
 
 impl Options {
-    /// Forgets `wal_dir`, `db_paths` and `cf_paths`: for opening a copy, such as a checkpoint,
-    /// whose files all lie in its own directory. [`ColumnFamilyOptions::stand_alone`] does the same
-    /// for other families.
+    /// Clears `wal_dir`, `db_paths` and `cf_paths`, to open a copy such as a checkpoint, whose
+    /// files are all in its own directory. [`ColumnFamilyOptions::stand_alone`] does the same for
+    /// other families.
     pub fn stand_alone(&mut self) {
         self.db.wal_dir.clear();
         self.db.db_paths.0.clear();
         self.cf.stand_alone();
     }
 
-    /// What an OPTIONS file said that is not acted on, as sentences.
+    /// Sentences about what an OPTIONS file said that has no effect.
     pub fn warnings(&self) -> Vec<String> {
         let settings = self.kept.iter().chain(&self.cf.kept).map(ToString::to_string);
         settings.chain(self.kept_sections.iter().map(ToString::to_string)).collect()

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::cache::{CacheSettings, CacheStatistics};
 use crate::sst;
 
-/// Blocks of tables and values of blob files, of all databases whose options hold it: RocksDB's
-/// `block_cache`, and its `blob_cache`.
+/// A cache for table blocks and blob values, shared by all databases whose options hold it:
+/// RocksDB's `block_cache` and `blob_cache`.
 ///
-/// Each database has entries of its own, even of a file that another has, too (a checkpoint's
-/// tables are links). They leave the cache when the database is closed and no iterator or value is
-/// left.
+/// Each database has its own entries, even for files that it shares with another, such as the
+/// linked tables of a checkpoint. The entries leave the cache when the database is closed and no
+/// iterator or value is left.
 #[derive(Clone)]
 pub struct BlockCache(Arc<sst::BlockCache>);
 
@@ -21,33 +21,32 @@ impl BlockCache {
         Self(Arc::new(sst::BlockCache::new(settings)))
     }
 
-    /// The most that it holds, in bytes.
+    /// Capacity in bytes.
     pub fn capacity(&self) -> usize {
         self.0.capacity()
     }
 
-    /// Changes that; what is too much leaves at once.
+    /// Changes the capacity; entries beyond it are evicted at once.
     pub fn set_capacity(&self, bytes: usize) {
         self.0.set_capacity(bytes);
     }
 
-    /// What it holds, in bytes, with its overhead.
+    /// Bytes in use, including overhead.
     pub fn usage(&self) -> usize {
         self.0.usage()
     }
 
-    /// What it takes to find all that and to know which goes first, in bytes. It stays when the
-    /// entries go.
+    /// Bytes used for the hash tables and the eviction order. They stay when the entries go.
     pub fn overhead(&self) -> usize {
         self.0.overhead()
     }
 
-    /// The part of all entries that values and iterators hold now.
+    /// Bytes of entries that values and iterators hold now.
     pub fn pinned_usage(&self) -> usize {
         self.0.pinned_usage()
     }
 
-    /// What it has done.
+    /// Counters since the cache was created.
     pub fn statistics(&self) -> CacheStatistics {
         self.0.statistics()
     }

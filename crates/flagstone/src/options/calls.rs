@@ -7,42 +7,43 @@ use crate::base::Snapshot;
 use crate::base::compression::CompressionType;
 use crate::env::IoPriority;
 
-/// How a read reads: `ReadOptions { cache_only: true, ..ReadOptions::default() }`.
+/// Options of a read: `ReadOptions { cache_only: true, ..ReadOptions::default() }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Reads the database as of this snapshot; `None` (default) for as of now.
+    /// The snapshot to read; `None` (default) for the newest state.
     pub snapshot: Option<Snapshot>,
-    /// Checks the checksum of every block that is read from a file (default: true).
+    /// Verifies the checksum of every block read from a file (default: true).
     pub verify_checksums: bool,
-    /// Keeps the blocks read in the cache (default: true); turn it off for scans of data that is
-    /// not used again.
+    /// Keeps the blocks read in the cache (default: true). Turn it off for scans of data that is
+    /// not read again.
     pub fill_cache: bool,
-    /// Reads no file: what is neither in a memtable nor in the cache gives `Incomplete` (RocksDB's
-    /// `kBlockCacheTier`).
+    /// Reads no file: fails with `Incomplete` for what is neither in a memtable nor in the cache
+    /// (RocksDB's `kBlockCacheTier`).
     #[doc(alias = "read_tier")]
     pub cache_only: bool,
-    /// An iterator starts at this key, which it may stand on.
+    /// First key that an iterator may return.
     pub iterate_lower_bound: Option<Vec<u8>>,
-    /// An iterator ends before this key, and reads no block that holds only such keys.
+    /// Key before which an iterator ends. Blocks that hold only this key or later ones are not
+    /// read.
     pub iterate_upper_bound: Option<Vec<u8>>,
-    /// An iterator with `prefix_same_as_start` asks no filters, either; what it shows is the same.
-    /// Others never ask any, and go through all keys anyway.
+    /// Makes an iterator with `prefix_same_as_start` ignore filters, with the same result. Other
+    /// iterators never use filters and visit all keys anyway.
     pub total_order_seek: bool,
-    /// An iterator ends with the prefix of the key that it was sent to, and passes over tables
-    /// whose filters do not have that prefix.
+    /// Ends an iterator after the keys that share the prefix of the key last sought. Tables whose
+    /// filter excludes that prefix are skipped.
     pub prefix_same_as_start: bool,
     /// Bytes that an iterator reads ahead; 0 starts small and doubles.
     pub readahead_size: u64,
-    /// Deleted and hidden entries that an iterator steps over before it gives up with `Incomplete`;
-    /// 0 for any number.
+    /// Deleted and hidden entries in a row that an iterator steps over before it fails with
+    /// `Incomplete`; 0 for no limit.
     pub max_skippable_internal_keys: u64,
-    /// Takes keys for present that only a range deletion removed.
+    /// Ignores range deletions, so that keys removed only by one are still returned.
     pub ignore_range_deletions: bool,
-    /// An iterator with a snapshot gives up files and memtables that are out of date as it moves,
-    /// and goes on in the newer ones, which hold what the snapshot sees, too, but for what a
-    /// compaction filter has removed. It looks whether there are any at each seek and every 32
-    /// steps (at seeks alone with `prefix_same_as_start`), and keeps the snapshot until it is
-    /// dropped. Without a snapshot it does nothing.
+    /// Lets an iterator with a snapshot release outdated files and memtables as it moves, and
+    /// continue in newer ones. Those hold all that the snapshot sees, except what a compaction
+    /// filter has removed. The iterator checks for newer ones at each seek and every 32 steps (with
+    /// `prefix_same_as_start` at seeks only), and keeps the snapshot until it is dropped. No effect
+    /// without a snapshot.
     pub auto_refresh_iterator_with_snapshot: bool,
 }
 
@@ -65,31 +66,31 @@ impl Default for ReadOptions {
     }
 }
 
-/// How a write writes; by default it survives the death of the process, and not yet a loss of
-/// power.
+/// Options of a write. By default a write survives a crash of the process, but not necessarily a
+/// power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteOptions {
-    /// Returns only when the write survives a power loss. Writers of other threads that wait at the
+    /// Waits until the write survives a power loss. Writers of several threads that wait at the
     /// same time share one sync.
     pub sync: bool,
-    /// Skips the WAL: the write is lost if the process dies before the next flush. Refused together
+    /// Skips the WAL: the write is lost if the process dies before the next flush. Fails together
     /// with `sync`.
     #[doc(alias = "disableWAL")]
     pub disable_wal: bool,
-    /// Fails with `Incomplete` instead of waiting when writes are delayed or stopped; with
-    /// `low_pri` also where compaction lags.
+    /// Fails with `Incomplete` instead of waiting when writes are delayed or stopped, and with
+    /// `low_pri` also when compactions lag.
     pub no_slowdown: bool,
-    /// Waits longer than other writes when compaction lags.
+    /// Waits longer than other writes when compactions lag.
     pub low_pri: bool,
-    /// Drops entries for column families that do not exist instead of failing.
+    /// Skips entries for column families that do not exist, instead of failing.
     pub ignore_missing_column_families: bool,
-    /// Asks the database's rate limiter, if it has one that limits writes, with this priority
-    /// first. Usually writes do not.
+    /// Priority with which the write first asks the database's rate limiter, if that limits writes;
+    /// `None` (default) does not ask.
     pub rate_limiter_priority: Option<IoPriority>,
 }
 
 impl WriteOptions {
-    /// As by default.
+    /// The default options.
     pub const fn new() -> Self {
         Self {
             sync: false,
@@ -101,7 +102,7 @@ impl WriteOptions {
         }
     }
 
-    /// Returns only when the write survives a power loss.
+    /// Waits until the write survives a power loss.
     ///
     /// ```
     /// use flagstone::WriteOptions;
@@ -129,14 +130,14 @@ impl WriteOptions {
     }
 }
 
-/// How a flush flushes.
+/// Options of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushOptions {
-    /// Returns only when the memtable is in a table (default: true); else as soon as somebody is to
-    /// flush it.
+    /// Waits until the memtable has become a table (default: true). Otherwise the call returns as
+    /// soon as the flush is scheduled.
     pub wait: bool,
-    /// Flushes at once even if that makes writes wait; else waits itself until it does not
-    /// (default: false).
+    /// Flushes at once even if that makes writes wait (default: false). Otherwise the call itself
+    /// waits until it does not.
     pub allow_write_stall: bool,
 }
 
@@ -151,12 +152,12 @@ impl Default for FlushOptions {
 pub enum BottommostLevelCompaction {
     /// Never.
     Skip,
-    /// If there is a compaction filter.
+    /// Only if the family has a compaction filter.
     #[default]
     IfHaveCompactionFilter,
     /// Always.
     Force,
-    /// Always, but not the tables that this same compaction wrote.
+    /// Always, except for tables that the same compaction wrote.
     ForceOptimized,
 }
 
@@ -167,7 +168,7 @@ pub enum BlobGarbageCollectionPolicy {
     Force,
     /// Never.
     Disable,
-    /// As the family's settings say.
+    /// As set for the column family.
     #[default]
     UseDefault,
 }
@@ -175,9 +176,9 @@ pub enum BlobGarbageCollectionPolicy {
 /// What [`Db::approximate_sizes`](crate::db::Db::approximate_sizes) counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeApproximationOptions {
-    /// What is in memory (default: false).
+    /// Whether to count data in memtables (default: false).
     pub include_memtables: bool,
-    /// What is in tables (default: true).
+    /// Whether to count data in tables (default: true).
     pub include_files: bool,
 }
 
@@ -187,31 +188,31 @@ impl Default for SizeApproximationOptions {
     }
 }
 
-/// How a requested compaction compacts.
+/// Options of a requested compaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactRangeOptions {
-    /// Lets no other compaction run meanwhile.
+    /// Runs no other compaction at the same time.
     pub exclusive_manual_compaction: bool,
-    /// Moves the level that the result lies in, as a whole, to `target_level`, if the levels
-    /// between are empty.
+    /// Moves the whole level that holds the result to `target_level`, if the levels between are
+    /// empty.
     pub change_level: bool,
-    /// The level for `change_level`; -1 for the first that should hold as much.
+    /// Level for `change_level`; -1 for the first level whose target size fits the result.
     pub target_level: i32,
-    /// Which of the family's directories (`db_paths`, `cf_paths`) is written to. What is not
-    /// rewritten, as the last level without [`BottommostLevelCompaction::Force`], stays where it
-    /// is.
+    /// Index of the family's directory (`db_paths`, `cf_paths`) that tables are written to. Tables
+    /// that are not rewritten stay where they are; without [`BottommostLevelCompaction::Force`]
+    /// that includes the last level.
     pub target_path_id: u32,
     /// Whether the last level is rewritten.
     pub bottommost_level_compaction: BottommostLevelCompaction,
     /// Flushes at once even if that makes writes wait.
     pub allow_write_stall: bool,
-    /// Parts to run in parallel; 0 for the database's setting.
+    /// Subcompactions to run in parallel; 0 for the database's setting.
     pub max_subcompactions: u32,
-    /// Whether blob garbage is collected.
+    /// Whether garbage in blob files is collected.
     pub blob_garbage_collection_policy: BlobGarbageCollectionPolicy,
-    /// Overrides the family's `blob_garbage_collection_age_cutoff` if within 0 to 1.
+    /// Replaces the family's `blob_garbage_collection_age_cutoff` if between 0 and 1.
     pub blob_garbage_collection_age_cutoff: f64,
-    /// Tells how far it is, and ends it (RocksDB's `canceled`).
+    /// Reports progress and can cancel the compaction (RocksDB's `canceled`).
     pub control: Option<Arc<CompactionControl>>,
 }
 
@@ -232,18 +233,18 @@ impl Default for CompactRangeOptions {
     }
 }
 
-/// How chosen tables are compacted (RocksDB's `CompactionOptions`).
+/// Options of a compaction of chosen tables (RocksDB's `CompactionOptions`).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CompactFilesOptions {
-    /// How the outputs are compressed; `None` for as the output level is.
+    /// Compression of the output tables; `None` for that of the output level.
     pub compression: Option<CompressionType>,
-    /// Bytes at which an output table ends; 0 for no limit but the family's options.
+    /// Bytes at which an output table ends; 0 for the limit in the family's options.
     pub output_file_size_limit: u64,
-    /// Which of the family's directories (`db_paths`, `cf_paths`) the outputs go to; `None` for
-    /// that of the output level.
+    /// Index of the family's directory (`db_paths`, `cf_paths`) that output tables go to; `None`
+    /// for the output level's directory.
     pub output_path_id: Option<u32>,
-    /// Parts to run in parallel; 0 for the database's setting.
+    /// Subcompactions to run in parallel; 0 for the database's setting.
     pub max_subcompactions: u32,
-    /// Tells how far it is, and ends it (RocksDB's `canceled`).
+    /// Reports progress and can cancel the compaction (RocksDB's `canceled`).
     pub control: Option<Arc<CompactionControl>>,
 }

@@ -85,15 +85,15 @@ impl NamedChoice for DataBlockIndexType {
     ];
 }
 
-/// Which blocks are put into the block cache as they are written.
+/// Data blocks that go into the block cache as they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PrepopulateBlockCache {
-    /// None, but see [`super::TableSettings::cache_follows_compaction`].
+    /// None; but see [`super::TableSettings::cache_follows_compaction`].
     #[default]
     Disable,
-    /// Those of flushes.
+    /// Those written by flushes.
     FlushOnly,
-    /// Those of flushes and compactions. RocksDB has had it since version 11.
+    /// Those written by flushes and compactions. In RocksDB since version 11.
     FlushAndCompaction,
 }
 
@@ -105,13 +105,13 @@ impl NamedChoice for PrepopulateBlockCache {
     ];
 }
 
-/// Which values are put into the cache as they are written to blob files.
+/// Values that go into the cache as they are written to blob files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PrepopulateBlobCache {
     /// None.
     #[default]
     Disable,
-    /// Those that flushes write, and those that are written as they are committed.
+    /// All that are written by a flush or at commit.
     FlushOnly,
 }
 
@@ -138,8 +138,8 @@ impl NamedChoice for RecoveryMode {
     ];
 }
 
-/// RocksDB's library takes the names of all compressions, and writes a WAL with any but kZSTD as it
-/// is.
+/// RocksDB's library accepts the names of all compressions, and writes an uncompressed WAL for any
+/// but kZSTD.
 impl NamedChoice for WalCompression {
     const NAMES: &'static [(&'static str, Self)] =
         &[("kNoCompression", Self::None), ("kZSTD", Self::Zstd)];
@@ -166,14 +166,14 @@ impl NamedChoice for PolicyKind {
 /// When large values go to blob files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlobWriteMode {
-    /// As `Commit`, but as `Flush` where WALs are kept for whoever reads along (`WAL_ttl_seconds`,
-    /// `WAL_size_limit_MB`), who then finds each value in them, but for one in pieces
-    /// (`Db::put_stream`), which always has a blob file of its own.
+    /// Like `Commit`, but like `Flush` if WALs are archived (`WAL_ttl_seconds`,
+    /// `WAL_size_limit_MB`), so that readers of the archive find each value there. A value written
+    /// in pieces (`Db::put_stream`) has its own blob file in any case.
     #[default]
     Auto,
-    /// Before their batch is committed: each byte is written once.
+    /// Before their batch is committed; each byte is written once.
     Commit,
-    /// When their memtable is flushed, after they were in the WAL.
+    /// When their memtable is flushed; until then they are in the WAL.
     Flush,
 }
 
@@ -190,9 +190,9 @@ pub enum CompactionStyle {
     Level,
     /// Sorted runs, merged by size.
     Universal,
-    /// The oldest files are dropped.
+    /// No merging; the oldest files are dropped.
     Fifo,
-    /// No compaction but on request.
+    /// No automatic compaction.
     None,
 }
 
@@ -208,16 +208,16 @@ impl NamedChoice for CompactionStyle {
 /// Which file of a level is compacted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CompactionPri {
-    /// The largest, deletions weighing more.
+    /// The largest file; deletions weigh more.
     ByCompensatedSize,
-    /// The one whose newest entry is oldest.
+    /// The file whose newest entry is oldest.
     OldestLargestSeqFirst,
-    /// The one whose oldest entry is oldest.
+    /// The file whose oldest entry is oldest.
     OldestSmallestSeqFirst,
-    /// The one that overlaps least of the next level.
+    /// The file that overlaps least with the next level.
     #[default]
     MinOverlappingRatio,
-    /// Each in turn.
+    /// Each file in turn.
     RoundRobin,
 }
 
@@ -231,12 +231,13 @@ impl NamedChoice for CompactionPri {
     ];
 }
 
-/// When universal compaction stops adding runs.
+/// When universal compaction stops adding runs to a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CompactionStopStyle {
-    /// Runs of similar size only.
+    /// When the next run is not of similar size.
     SimilarSize,
-    /// While the runs taken are at least as large as the next.
+    /// When the next run is larger than the chosen runs together, by more than `size_ratio`
+    /// percent.
     #[default]
     TotalSize,
 }

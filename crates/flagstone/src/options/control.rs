@@ -1,12 +1,12 @@
-//! Following a compaction that somebody asked for, and ending it.
+//! Progress and cancellation of a requested compaction.
 
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 
-/// Follows a manual compaction from another thread, and ends it: given along in
+/// Reports the progress of a requested compaction to other threads, and cancels it. It is passed in
 /// [`CompactRangeOptions::control`](super::CompactRangeOptions::control) or
-/// [`CompactFilesOptions::control`](super::CompactFilesOptions::control), for one call at a time.
+/// [`CompactFilesOptions::control`](super::CompactFilesOptions::control), to one call at a time.
 ///
 /// ```
 /// use flagstone::db::Db;
@@ -34,48 +34,48 @@ pub struct CompactionControl {
     work: Mutex<Work>,
 }
 
-/// How far a compaction is, in bytes of the tables that it reads.
+/// Progress of a compaction, in bytes of the tables that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CompactionProgress {
-    /// What it has dealt with.
+    /// Bytes processed so far.
     pub bytes_done: u64,
-    /// All that it will have read, an estimate: tables that need not be rewritten may turn out to
-    /// be among them, and what is written meanwhile comes on top.
+    /// Estimate of all bytes to be read. It may count tables that turn out not to need rewriting,
+    /// and grows with tables written in the meantime.
     pub bytes_total: u64,
 }
 
 #[derive(Debug, Default)]
 struct Work {
-    /// In the pieces that have ended.
+    /// Bytes in the pieces that have ended.
     done: u64,
     total: u64,
-    /// Bytes of the tables of the piece that is running, of the entries in them, and of those that
-    /// were read.
+    /// The running piece: bytes of its tables, bytes of the entries in them, and bytes of the
+    /// entries read so far.
     piece: u64,
     entries: u64,
     read: u64,
 }
 
 impl CompactionControl {
-    /// One that has not been used.
+    /// A control that has not been used.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Ends the compaction soon: its call returns `Incomplete`, and what it was writing is removed.
-    /// What it has finished stays, as compactions that were not canceled leave it. A call that
-    /// begins later with this control ends at once.
+    /// Ends the compaction soon. The call returns `Incomplete` and deletes its unfinished output;
+    /// finished parts stay, as with any other compaction. Later calls with this control end at
+    /// once.
     pub fn cancel(&self) {
         self.is_canceled.store(true, Ordering::Release);
     }
 
-    /// Whether it was canceled.
+    /// Whether [`cancel`](Self::cancel) was called.
     pub fn is_canceled(&self) -> bool {
         self.is_canceled.load(Ordering::Acquire)
     }
 
-    /// How far the compaction is.
+    /// How far the compaction has come.
     pub fn progress(&self) -> CompactionProgress {
         let work = self.work.lock();
         let part = work.piece as f64 * (work.read as f64 / work.entries.max(1) as f64).min(1.0);
@@ -83,24 +83,24 @@ impl CompactionControl {
         CompactionProgress { bytes_done, bytes_total: work.total.max(bytes_done) }
     }
 
-    /// A call begins that will read about so many bytes.
+    /// A call begins that will read about `total` bytes.
     pub(crate) fn begin(&self, total: u64) {
         *self.work.lock() = Work { total, ..Work::default() };
     }
 
-    /// A piece begins: bytes of its tables, and of the entries in them.
+    /// A piece of the work begins: `piece` bytes of tables with `entries` bytes of entries.
     pub(crate) fn begin_piece(&self, piece: u64, entries: u64) {
         let mut work = self.work.lock();
         *work = Work { piece, entries, read: 0, ..*work };
     }
 
-    /// So many more bytes of entries were read.
+    /// Another `bytes` bytes of entries were read.
     pub(crate) fn note_read(&self, bytes: u64) {
         let mut work = self.work.lock();
         work.read = work.read.saturating_add(bytes);
     }
 
-    /// The piece has ended, well or not.
+    /// The piece has ended; `is_done` tells whether it succeeded.
     pub(crate) fn end_piece(&self, is_done: bool) {
         let mut work = self.work.lock();
         let gained = if is_done { work.piece } else { 0 };
@@ -108,7 +108,7 @@ impl CompactionControl {
             Work { done: work.done.saturating_add(gained), total: work.total, ..Work::default() };
     }
 
-    /// The call has ended well.
+    /// The call has succeeded.
     pub(crate) fn end(&self) {
         let mut work = self.work.lock();
         *work = Work { done: work.done, total: work.done, ..Work::default() };

@@ -9,12 +9,13 @@ use super::value::{RandomBits, SettingValue};
 use crate::base::{Error, Result};
 use crate::sst::FilterPolicy;
 
-/// Bits per key by level; none where the filter policy's own are for all levels.
+/// Bits per key by level; empty for the filter policy's own on every level.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FilterBits(Vec<f64>);
 
 impl FilterBits {
-    /// What `policy` is for a table that is written to `level`; a flush writes to level 0.
+    /// The filter policy for a table written to `level`, given the family's `policy`. A flush
+    /// writes to level 0.
     pub fn of_level(&self, policy: FilterPolicy, level: usize) -> Option<FilterPolicy> {
         match self.0.get(level).or(self.0.last()) {
             None => Some(policy),

@@ -1,4 +1,4 @@
-//! What a database tells those who listen.
+//! Callbacks on events in a database.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,98 +6,100 @@ use std::sync::Arc;
 
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber};
 
-/// Is told what happens in a database. By default each call does nothing. Given by
-/// `Options::listeners`.
+/// Callbacks on events in a database, set in `Options::listeners`. By default each callback does
+/// nothing.
 ///
-/// Calls come one after the other, in the order of what they tell, soon after it happened; from
-/// threads of the database, or from one that has called it. No lock is held, so that a listener may
-/// read and write; but it must not wait for a flush or compaction, nor close the database or wait
-/// for somebody who does, since it may be called by the thread that is to do it, and is waited for.
-/// Where writers are held up, its own writes are not: memtables and WALs may then be larger by what
-/// it writes. A panic is caught and reported to `tracing`. None comes after `Db::close` has
-/// returned, unless a listener called that.
+/// Calls come one at a time, in the order of the events and soon after them, from a thread of the
+/// database or of a caller. No lock is held, so a listener may read and write. It must not wait for
+/// a flush or compaction, nor close the database or wait for a thread that does: the thread that
+/// runs the callback may be the one that would have to do that work. While writers are delayed or
+/// stopped, a listener's own writes are not; memtables and WALs may grow by that much. A panic is
+/// caught and reported to `tracing`. No call comes after `Db::close` has returned, unless a
+/// listener called that.
 pub trait EventListener: Send + Sync {
-    /// Memtables became a table of level 0, or nothing was left of them.
+    /// A flush wrote memtables to a table of level 0, or found nothing left to write.
     fn on_flush_completed(&self, _job: &JobInfo) {}
 
-    /// A compaction was done, and its result is visible; also one that only moved or dropped files.
+    /// A compaction finished and its result is visible. Includes compactions that only moved or
+    /// dropped files.
     fn on_compaction_completed(&self, _job: &JobInfo) {}
 
-    /// Writes are refused from now on: until there is space on the disk, or (`is_fatal`) until the
+    /// Writes fail from now on: until there is space on the disk, or, if `is_fatal`, until the
     /// database is reopened.
     fn on_background_error(&self, _error: &Error, _is_fatal: bool) {}
 
-    /// Writes are accepted again, after this error.
+    /// Writes are accepted again after this error.
     fn on_error_recovery_completed(&self, _earlier: &Error) {}
 
-    /// Writers are held up otherwise than before.
+    /// Writers began or ceased to be delayed or stopped.
     fn on_stall_conditions_changed(&self, _before: StallCondition, _now: StallCondition) {}
 
-    /// A lookup or a compaction met a damaged file, for the first time since the database was
+    /// A lookup or compaction found a damaged file, for the first time since the database was
     /// opened.
     fn on_file_damaged(&self, _file: &DamagedFile) {}
 
-    /// A flush or compaction met a key that was written in a way that cannot be; it goes on. Told
-    /// of the first [`KEY_FAULTS_MAX`] keys, and of others as these are mended or gone.
+    /// A flush or compaction met a key that it cannot process normally (see [`KeyFault`]), and
+    /// continues. Reported for the first [`KEY_FAULTS_MAX`] keys, and for further ones as those are
+    /// corrected or removed.
     fn on_key_fault(&self, _fault: &KeyFault) {}
 
-    /// A new WAL found no room for all that it reserves. Writes go on; one may meet the full disk.
-    /// Told of each such WAL.
+    /// A new WAL found too little space for all that it reserves. Writes continue, but one may find
+    /// the disk full. Reported for each such WAL.
     fn on_wal_reserve_short(&self, _reserve: &WalReserveInfo) {}
 
-    /// A flush or compaction made a table, which counts now.
+    /// A flush or compaction wrote a table that is now part of the database.
     fn on_table_file_created(&self, _file: &FileInfo) {}
 
-    /// A table that nobody used any longer was removed.
+    /// A table that is no longer used was deleted.
     fn on_table_file_deleted(&self, _file: &FileInfo) {}
 
-    /// A flush or compaction made a blob file, or took one over that writes had filled; it counts
-    /// now.
+    /// A flush or compaction wrote a blob file, or adopted one filled by writes; it is now part of
+    /// the database.
     fn on_blob_file_created(&self, _file: &FileInfo) {}
 
-    /// A blob file that nobody used any longer was removed.
+    /// A blob file that is no longer used was deleted.
     fn on_blob_file_deleted(&self, _file: &FileInfo) {}
 }
 
-/// Those who listen.
+/// The listeners of a database.
 pub type Listeners = Vec<Arc<dyn EventListener>>;
 
-/// What a WAL reserved.
+/// Space that a WAL was to reserve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalReserveInfo {
-    /// Where the WAL is.
+    /// Path of the WAL.
     pub path: PathBuf,
     /// Bytes that it was to reserve.
     pub wanted: u64,
-    /// Bytes of these that there was no room for.
+    /// Bytes of these for which there was no space.
     pub missing: u64,
 }
 
 /// A file of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileInfo {
-    /// Its number.
+    /// File number.
     pub number: FileNumber,
-    /// Where it is, or was.
+    /// Current or former path.
     pub path: PathBuf,
-    /// Its size in bytes, of a blob file that of its records; 0 for one that was deleted.
+    /// Size in bytes, for a blob file the size of its records; 0 for a deleted file.
     pub size: u64,
 }
 
-/// A table or blob file that is not what was written, or cannot be read; or, where the error is
-/// `NotSupported`, one that need not be damaged: it says what this engine cannot do with it.
+/// A table or blob file whose contents are wrong or cannot be read. With a `NotSupported` error the
+/// file need not be damaged; the error says what this engine cannot do with it.
 #[derive(Debug, Clone)]
 pub struct DamagedFile {
-    /// The column family.
+    /// Id of the column family.
     pub family: ColumnFamilyId,
-    /// Its name.
+    /// Name of the column family.
     pub family_name: String,
-    /// The file's number.
+    /// File number.
     pub number: FileNumber,
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The smallest and the largest key that it holds, or, of a blob file, that may have their
-    /// values there.
+    /// Smallest and largest key in the table; for a blob file, of the keys whose values may be
+    /// there.
     pub key_range: (Vec<u8>, Vec<u8>),
     /// What is wrong.
     pub error: Error,
@@ -119,24 +121,24 @@ impl fmt::Display for DamagedFile {
     }
 }
 
-/// So many keys are remembered with what is wrong with them.
+/// Number of faulty keys that are remembered.
 pub const KEY_FAULTS_MAX: usize = 64;
 
-/// So many bytes of each of these keys.
+/// Bytes that are remembered of each of these keys.
 pub const KEY_FAULT_KEY_MAX: usize = 1024;
 
-/// A key that a flush or compaction could not treat as it should: its merge operands stay as they
-/// are, since the operator refuses them or there is none, or its single deletion went beside a
-/// plain one, where a key must be deleted in one of the two ways.
+/// A key that a flush or compaction could not process normally. Either its merge operands stay as
+/// they are, because the merge operator refused them or there is none; or a single deletion met a
+/// plain deletion of the same key, which must be deleted in one way only.
 #[derive(Debug, Clone)]
 pub struct KeyFault {
-    /// The column family.
+    /// Id of the column family.
     pub family: ColumnFamilyId,
-    /// Its name.
+    /// Name of the column family.
     pub family_name: String,
-    /// The key; the first [`KEY_FAULT_KEY_MAX`] bytes of a longer one.
+    /// The key, or its first [`KEY_FAULT_KEY_MAX`] bytes.
     pub key: Vec<u8>,
-    /// What is wrong, in words that name the key.
+    /// What is wrong; the text names the key.
     pub error: Error,
 }
 
@@ -150,28 +152,28 @@ impl fmt::Display for KeyFault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobInfo {
-    /// The column family.
+    /// Id of the column family.
     pub family: ColumnFamilyId,
-    /// Its name.
+    /// Name of the column family.
     pub family_name: String,
-    /// The tables that were read; none for a flush.
+    /// Tables read; empty for a flush.
     pub inputs: Vec<FileNumber>,
-    /// The level that the outputs are in.
+    /// Level of the output tables.
     pub output_level: usize,
-    /// The tables that were written.
+    /// Tables written.
     pub tables: Vec<FileInfo>,
-    /// The blob files that were written, or taken over.
+    /// Blob files written or adopted.
     pub blob_files: Vec<FileInfo>,
 }
 
-/// How writers are held up.
+/// Whether writers are delayed or stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StallCondition {
-    /// They are not.
+    /// Neither.
     Normal,
-    /// To a rate.
+    /// Writers are limited to a rate.
     Delayed,
-    /// Until flushes or compactions have caught up.
+    /// Writers wait until flushes or compactions have caught up.
     Stopped,
 }
 

@@ -1,28 +1,28 @@
-//! What opening a database tells of its progress.
+//! Progress of opening a database.
 
 use std::sync::Arc;
 
-/// How far the opening of a database is: first its files are checked, then its WALs replayed.
+/// Progress of opening a database: first its files are checked, then its WALs are replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct OpenProgress {
-    /// Tables and blob files that were looked for, tables also by their size.
+    /// Files checked so far: that tables and blob files exist, and that tables have the right size.
     pub files_checked: u64,
-    /// All that the MANIFEST names; 0 where nobody looks (`paranoid_checks`).
+    /// Files that the MANIFEST names; 0 without `paranoid_checks`.
     pub files_total: u64,
-    /// Bytes of WALs that were replayed; all, once what they hold is in memory.
+    /// Bytes of WALs replayed so far.
     pub wal_bytes_replayed: u64,
-    /// Bytes of the WALs that are to be replayed, with what they may have reserved at their ends.
+    /// Bytes of all WALs to replay, including space reserved at their ends.
     pub wal_bytes_total: u64,
-    /// Tables of level 0 into which the replay has written what it found.
+    /// Tables that the replay has written to level 0.
     pub tables_written: u64,
-    /// Values in blob files that the WALs name, and that were read to see whether they are whole;
-    /// ahead of the replay.
+    /// Values in blob files that WALs refer to and that were checked for completeness, ahead of the
+    /// replay.
     pub blobs_checked: u64,
 }
 
-/// Is told how far the opening of a database is: after each hundred files checked, when it has seen
-/// the WALs, after each MiB and table, and when all are replayed. Not called if there are few
-/// files, and nothing to replay. An opening for reading may begin again, if the database is being
-/// written to. It runs in the thread that opens the database, which waits for it.
+/// Called with the progress of opening a database: after each hundred files checked, once the WALs
+/// are known, after each MiB and each table, and at the end of the replay. Not called if there are
+/// few files and nothing to replay. A read-only opening may start over if the database is being
+/// written to. The callback runs in the opening thread, which waits for it.
 pub type OpenProgressCallback = Arc<dyn Fn(&OpenProgress) + Send + Sync>;

@@ -19,9 +19,9 @@ settings! {
     /// From which age on a table has which temperature.
     pub struct FileTemperatureAge in Section::Nested;
 
-    /// What the table is then.
+    /// Temperature of the table.
     live temperature: Temperature = Temperature::UNKNOWN;
-    /// Seconds since its newest key was written.
+    /// Age in seconds, counted from the writing of its newest key.
     live age: u64 = 0;
 }
 
@@ -32,7 +32,7 @@ nested_settings!(FileTemperatureAge);
 pub struct FileTemperatureAges(pub Vec<FileTemperatureAge>);
 
 impl FileTemperatureAges {
-    /// From these ages on, in seconds, these temperatures.
+    /// Thresholds as temperatures with their ages in seconds.
     pub fn of(thresholds: &[(Temperature, u64)]) -> Self {
         Self(
             thresholds
@@ -42,7 +42,7 @@ impl FileTemperatureAges {
         )
     }
 
-    /// What a table of that age is to be; `None` if that is no matter.
+    /// The temperature of a table of that age; `None` if any will do.
     pub(crate) fn temperature_at(&self, age: u64) -> Option<Temperature> {
         self.0.iter().rfind(|threshold| threshold.age <= age).map(|threshold| threshold.temperature)
     }

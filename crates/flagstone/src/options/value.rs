@@ -11,20 +11,21 @@ pub type RandomBits<'a> = &'a mut dyn FnMut() -> u64;
 
 /// A type that a setting may have.
 pub trait SettingValue: Clone + PartialEq {
-    /// Takes the value that `text` describes. A struct keeps the fields that `text` does not name.
+    /// Parses `text` into the value. A struct keeps the fields that `text` does not name.
     ///
     /// # Errors
     /// `InvalidArgument` saying what was expected and what was found, without the setting's name
-    /// (callers add it); `NotSupported` for what this engine does not do; with
-    /// [`SubCode::OtherRelease`] where another release may have it. `self` may then be half
-    /// assigned.
+    /// (callers add it). `NotSupported` for what this engine does not do; with
+    /// [`SubCode::OtherRelease`] if another release may have it. After an error `self` may be
+    /// partly assigned.
     fn assign(&mut self, text: &str) -> Result<()>;
 
-    /// As [`SettingValue::assign`]. A value outside `range` is taken, too, if the type holds it:
-    /// whether it is refused, or taken for the nearest, depends on where it comes from.
+    /// Like [`SettingValue::assign`]. A value outside `range` is accepted if the type can hold it;
+    /// the caller rejects it or takes the nearest value, depending on its source.
     ///
     /// # Errors
-    /// As [`SettingValue::assign`]; of a value that the type does not hold the error names `range`.
+    /// Those of [`SettingValue::assign`]; for a value that the type cannot hold, the error names
+    /// `range`.
     fn assign_in(&mut self, text: &str, _range: &RangeInclusive<Self>) -> Result<()>
     where
         Self: PartialOrd,
@@ -71,7 +72,7 @@ impl SettingValue for bool {
     }
 }
 
-/// The text of a choice that is left to other settings.
+/// Text of a choice that follows from other settings.
 pub(super) const NOT_SET: &str = "auto";
 
 macro_rules! setting_with_a_default_by_others {
@@ -101,8 +102,8 @@ macro_rules! setting_with_a_default_by_others {
 
 setting_with_a_default_by_others!(bool, u64);
 
-/// A whole number with RocksDB's optional suffix k, m, g or t (powers of 1024); `None` for one
-/// beyond all types.
+/// Parses a whole number with RocksDB's optional suffix k, m, g or t (powers of 1024); `None` if no
+/// type can hold it.
 fn whole_number(text: &str) -> Result<Option<i128>> {
     let shift = match text.bytes().last() {
         Some(b'k' | b'K') => 10,
@@ -208,7 +209,7 @@ impl SettingValue for String {
     }
 }
 
-/// A list, its elements separated by colons.
+/// A list with its elements separated by colons.
 impl<T: SettingValue + Default> SettingValue for Vec<T> {
     fn assign(&mut self, text: &str) -> Result<()> {
         let inner = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
@@ -237,12 +238,11 @@ impl<T: SettingValue + Default> SettingValue for Vec<T> {
 
 /// A choice between named values.
 pub trait NamedChoice: Copy + PartialEq + 'static {
-    /// Each value with the names it is read by; the first of a value's names is the one written.
+    /// The names of each value; the first name of a value is the one written.
     const NAMES: &'static [(&'static str, Self)];
-    /// RocksDB's names of values that do not exist here.
+    /// RocksDB's names for values that this engine does not have.
     const NOT_SUPPORTED: &'static [&'static str] = &[];
-    /// Whether the value says how bytes in files are read, so that there is no making do with
-    /// another one.
+    /// Whether the value decides how bytes in files are read, so that no other value can stand in.
     const TELLS_HOW_TO_READ: bool = false;
 }
 
