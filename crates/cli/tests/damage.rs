@@ -84,7 +84,7 @@ fn a_file_that_is_missing_is_named_with_what_helps() {
                 said.contains("it is missing") && said.contains("flagstone salvage"),
                 "{command}: {said}"
             );
-            assert!(!said.contains("nothing by that name"), "{command}: {said}");
+            assert!(!said.contains("Nothing has that name"), "{command}: {said}");
         }
         let verified = run(&format!("verify --db {db}"));
         let said = String::from_utf8(verified.stdout).unwrap();

@@ -72,9 +72,9 @@ fn damage_in_the_middle_of_a_wal_is_found_and_what_an_opening_would_do() {
     damage(&wal);
     let before = std::fs::read(&wal).unwrap();
     for (mode, fate) in [
-        ("kPointInTimeRecovery", "goes back to what precedes it, for good"),
+        ("kPointInTimeRecovery", "permanently discards it and everything after it"),
         ("kAbsoluteConsistency", "does not open"),
-        ("kTolerateCorruptedTailRecords", "takes it for the end of this WAL, for good"),
+        ("kTolerateCorruptedTailRecords", "permanently discards it and the rest of this WAL"),
         ("kSkipAnyCorruptedRecords", "leaves a gap in history"),
     ] {
         let (said, code) = asked(&path, mode);
@@ -337,20 +337,22 @@ fn what_the_running_database_wrote_to_its_log_is_heeded() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flagstone"));
         command.args(["doctor", "--db"]).arg(&path).arg("--statistics").arg(log).output().unwrap()
     };
-    let report = "** DB Stats **\nUptime(secs): 100.0 total, 100.0 interval\nCumulative stall: 00:00:30.000 H:M:S, 30.0 percent\n\
+    let report = "** DB Stats **\nUptime(secs): 100.0 total, 100.0 interval\nCumulative stall: 00:00:30.000 H:M:S, 30.0 \
+                  percent\n\
                   ** Compaction Stats [default] **\nWrite Stall (count): memtable-limit-delays: 0, memtable-limit-stops: 4\n";
     std::fs::write(&log, format!("2026/11/25-23:32 [db_impl.cc:1532] DUMPING STATS\n\n{report}"))
         .unwrap();
     let output = ask(&log);
     let said = String::from_utf8(output.stdout).unwrap();
-    let expected = "SLOW: writers were held up for 30 of the 100 s since the database was opened, mostly by full memtables";
+    let expected = "SLOW: writers were delayed or stopped for 30 of the 100 s since the database was opened, mostly by full \
+                    memtables";
     assert!(said.starts_with(expected), "{said}");
     assert_eq!(output.status.code(), Some(3));
 
     std::fs::write(&log, "nothing of the kind\n").unwrap();
     let output = ask(&log);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("there is no report of a running database in it"), "{said}");
+    assert!(said.contains("it contains no report of a running database"), "{said}");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(ask(&scratch.path().join("missing")).status.code(), Some(1));
 }

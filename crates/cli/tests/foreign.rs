@@ -151,7 +151,10 @@ fn numbers_that_are_out_of_range_here_are_no_reason_not_to_open() {
     let output = common::run(&db.command("put zz new"));
     let warning = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{warning}");
-    assert!(warning.contains("writable_file_max_buffer_size=1000 (taken for 4096)"), "{warning}");
+    assert!(
+        warning.contains("writable_file_max_buffer_size=1000 (4096 used instead)"),
+        "{warning}"
+    );
     assert!(db.says("writable_file_max_buffer_size=1000") && db.says("max_background_jobs=0"));
     assert_eq!(db.printed("dump"), format!("{}default 7a7a 6e6577\n", db.expected()));
 }

@@ -41,7 +41,7 @@ fn what_waits_in_a_wal_is_told_beside_garbage() {
     let said = printed(&format!("space --db {db} --json"));
     assert!(said.contains("\"unflushed_entries\":20"), "{said}");
     let said = printed(&format!("doctor --db {db}"));
-    assert!(said.contains("are not flushed: what they overwrite"), "{said}");
+    assert!(said.contains("are not flushed: values that they overwrite"), "{said}");
     printed(&format!("flush --db {db}"));
     for command in ["space", "doctor"] {
         let said = printed(&format!("{command} --db {db}"));

@@ -148,7 +148,7 @@ fn it_grows_while_misses_cost_much() {
     assert_eq!(story.capacity(), 32, "what was read has room");
     story.grow();
     assert!(story.has_cached(0..KEYS));
-    assert_eq!(story.auto().why, "it grew, as misses cost more than 2% of the process's time");
+    assert_eq!(story.auto().why, "it grew because misses cost more than 2% of the process's time");
     story.grow();
     assert!(!story.auto().is_too_little, "{:?}", story.auto());
     assert_eq!(story.db.doctor().unwrap(), []);
@@ -226,7 +226,7 @@ fn what_was_not_used_for_a_minute_goes_back() {
     }
     story.rest(1);
     assert_eq!(story.capacity(), 32, "{:?}", story.auto());
-    assert_eq!(story.auto().why, "it shrank, as the rest was not used for 60 s");
+    assert_eq!(story.auto().why, "it shrank because the rest was unused for 60 s");
     assert!(story.has_cached(0..600), "what was used has stayed");
     assert!(story.memory().cache.usage() <= 32 * MIB);
 }
@@ -255,7 +255,7 @@ fn it_gives_memory_back_where_others_need_it() {
     story.rest(1);
     assert!((45..=60).contains(&story.capacity()), "half of 100 MiB: {:?}", story.auto());
     assert!(story.memory().cache.usage() <= 60 * MIB);
-    let why = "it shrank, as 20 MiB of 512 MiB of memory were free";
+    let why = "it shrank because only 20 MiB of 512 MiB of memory were free";
     assert_eq!(story.auto().why, why);
     let findings = story.db.doctor().unwrap();
     assert!(findings.iter().any(|one| one.severity == Severity::Note && one.what.ends_with(why)));

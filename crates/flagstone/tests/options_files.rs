@@ -128,10 +128,7 @@ fn text_that_is_handed_over_may_end_without_an_empty_line() {
     let changed = text.trim_end();
     assert_eq!(parse(changed).expect("it is whole").families.len(), 1);
     let said = read(directory.path(), changed).expect_err("not a database's");
-    assert!(
-        said.contains("cut off") && said.contains("if an editor has taken that end away"),
-        "{said}"
-    );
+    assert!(said.contains("cut off") && said.contains("if an editor removed that end"), "{said}");
     assert_eq!(read(directory.path(), &format!("{changed}\n\n")), Ok(1));
     // A comment behind its end made it one that was cut off.
     assert_eq!(read(directory.path(), &format!("{text}# changed by hand\n  # twice")), Ok(1));

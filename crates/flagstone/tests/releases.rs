@@ -135,7 +135,7 @@ fn options_files_of_releases_are_read_and_nothing_in_them_is_unknown() {
         let loaded = load(&text);
         for warning in loaded.warnings() {
             assert!(
-                !warning.contains("not known") && !warning.contains("cannot be had"),
+                !warning.contains("is unknown") && !warning.contains("not available here"),
                 "{release}: {warning}"
             );
         }

@@ -53,9 +53,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 /// Checks that it may be the name of a new one.
 fn check_name(db: &Db, name: &str) -> Result<(), Failure> {
     if name.is_empty() {
-        return Err(Failure::Usage(
-            "a column family needs a name of at least one character".to_string(),
-        ));
+        return Err(Failure::Usage("a column family's name must not be empty".to_string()));
     }
     match db.column_family(name) {
         Some(_) => {

@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn what_the_system_refused_comes_with_what_helps() {
     for (errno, helps) in [
-        (Errno::NOENT, "see whether it is right"),
+        (Errno::NOENT, "check the path"),
         (Errno::ACCESS, "owner"),
         (Errno::PERM, "owner"),
         (Errno::ROFS, "read-only"),

@@ -407,7 +407,7 @@ fn mistakes_are_explained() {
         (format!("put --db {none} --cf nope key value"), 2, "no column family 'nope'"),
         (format!("import --db {none} --cf nope {basic}"), 2, "no column family 'nope'"),
         (format!("import --db {none} {none}/pictures"), 2, "there is nothing at "),
-        (format!("wal {none}/pictures"), 1, "see whether it is right"),
+        (format!("wal {none}/pictures"), 1, "check the path"),
         (format!("put --db {none} --ttl=2147483648 k v"), 2, "2147483648 is not in 0..=2147483647"),
     ] {
         let (found, message) = failed(&line);

@@ -28,8 +28,8 @@ fn a_setting_out_of_range_is_wrong_usage() {
     copy("wal-plain", scratch.path());
     let db = scratch.path().display();
     for (setting, part) in [
-        ("max_open_files=-5", "must lie in"),
-        ("num_levels=0", "must lie in"),
+        ("max_open_files=-5", "must be in"),
+        ("num_levels=0", "must be in"),
         (
             "wal_compression=kZlibCompression",
             "expected one of kNoCompression, kZSTD, found 'kZlibCompression'",

@@ -156,7 +156,7 @@ pub fn collect_garbage() -> Tried {
         let (kinds, said) = doctor(&path, flags);
         assert!(kinds.contains(&format!("{:?}", RemedyKind::CollectGarbage)), "{flags}: {said}");
         assert!(
-            said.contains(" s where the disk") && !said.contains("are behind"),
+            said.contains(" s if the disk") && !said.contains("what delays"),
             "{flags}: {said}"
         );
         let collect = Remedy::CollectGarbage {

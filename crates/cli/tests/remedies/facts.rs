@@ -164,8 +164,7 @@ pub fn be_permitted() -> Tried {
 /// The next opening for writing begins another WAL.
 pub fn leave_empty_wal() -> Tried {
     let missing = LogFacts {
-        what: "the WAL that was written last is missing, unless it was empty (/db/000013.log)"
-            .to_string(),
+        what: "the newest WAL is missing, unless it was empty (/db/000013.log)".to_string(),
         fate: LogFate::Missing,
         mode: "kPointInTimeRecovery".to_string(),
         records_behind: 0,

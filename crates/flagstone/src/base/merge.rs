@@ -128,7 +128,7 @@ pub fn merge_operator_from_option_text(text: &str) -> Result<Option<Arc<dyn Merg
     match parsed.other_property {
         None => Ok(Some(operator)),
         Some(property) => Err(Error::invalid_argument(format!(
-            "'{property}' is no property of a merge operator (in '{text}')"
+            "merge operators have no property '{property}' (in '{text}')"
         ))),
     }
 }

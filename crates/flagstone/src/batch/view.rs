@@ -124,7 +124,7 @@ impl<'a> BatchView<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() < HEADER_SIZE {
             return Err(Error::corruption(format!(
-                "log record too small: {} bytes are no write batch, whose header has {HEADER_SIZE}",
+                "log record too small: {} bytes, but a write batch has a header of {HEADER_SIZE}",
                 bytes.len()
             )));
         }

@@ -395,9 +395,7 @@ impl WriteBatch {
     #[inline]
     fn add_to_count(&mut self, more: u32) -> Result<()> {
         let count = self.count().checked_add(more).ok_or_else(|| {
-            Error::invalid_argument(
-                "a write batch holds at most 2^32 - 1 operations; write it in parts",
-            )
+            Error::invalid_argument("a write batch holds at most 2^32 - 1 operations; split it")
         })?;
         self.set_count(count);
         Ok(())
@@ -429,7 +427,7 @@ fn check_size(what: &str, bytes: usize, max: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid_argument(format!(
-        "{what} of {bytes} bytes is too long, at most {max} are allowed"
+        "{what} of {bytes} bytes is too long; at most {max} bytes are allowed"
     )))
 }
 

@@ -137,7 +137,7 @@ impl BlobFileBuilder {
             size += piece.len() as u64;
         }
         if *header != RecordHeader::with_crc(user_key.len(), size, crc) {
-            let message = format!("a value of {size} bytes is not what its record's header says");
+            let message = format!("the value has {size} bytes, its record's header says otherwise");
             return Err(Error::corruption(message));
         }
         Ok(self.note(offset, size, user_key.len()))

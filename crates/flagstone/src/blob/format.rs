@@ -187,7 +187,7 @@ impl RecordHeader {
         }
         if key_size.max(value_size) > PART_SIZE_MAX {
             return Err(Error::corruption(format!(
-                "no blob record has {key_size} + {value_size} bytes"
+                "impossible blob record of {key_size} + {value_size} bytes"
             )));
         }
         Ok(Self { key_size, value_size, blob_crc })
@@ -257,7 +257,7 @@ impl BlobFileFooter {
             .ok_or_else(|| Error::corruption("the blob file ends inside its footer"))?;
         if magic != MAGIC {
             return Err(Error::corruption(format!(
-                "no blob file footer: magic {magic:#010x}; not sealed?"
+                "no blob file footer (magic {magic:#010x}); the file may not be complete"
             )));
         }
         let computed = mask(crc32c(&bytes[..FOOTER_SIZE - 4]));

@@ -101,7 +101,7 @@ impl GarbageMeter {
             let bytes = flow.bytes_in.checked_sub(flow.bytes_out);
             let (Some(count), Some(bytes)) = (count, bytes) else {
                 return Err(Error::corruption(format!(
-                    "compaction wrote {} to blob file {number} and read only {}",
+                    "the compaction wrote {} to blob file {number} but read only {}",
                     counted(flow.count_out, "reference"),
                     flow.count_in
                 )));

@@ -88,7 +88,7 @@ impl BlobFileReader {
         for (number, piece) in (first..).zip(bytes.chunks(PIECE_SIZE as usize)) {
             if crc32c(piece) != known[1 + number as usize] {
                 let offset = index.offset + number * PIECE_SIZE;
-                let message = "a piece of a blob is not what it was when the blob was checked";
+                let message = "a piece of a blob changed after the blob was checked";
                 return Err(Error::corruption(message).at(self.file().path()).at_offset(offset));
             }
         }

@@ -122,7 +122,7 @@ impl BlobFileReader {
         let footer_offset =
             size.checked_sub(FOOTER_SIZE as u64).filter(|&end| end >= HEADER_SIZE as u64);
         let footer_offset = footer_offset.ok_or_else(|| {
-            Error::corruption(format!("{size} bytes are too few for a blob file")).at(file.path())
+            Error::corruption(format!("a blob file cannot have only {size} bytes")).at(file.path())
         })?;
         let reader = Self::open_unsealed(file, column_family)?;
         let footer = read_exactly(&*reader.file, footer_offset, FOOTER_SIZE)
@@ -145,7 +145,7 @@ impl BlobFileReader {
         let size = file.size()?;
         if size < HEADER_SIZE as u64 {
             return Err(in_header(Error::corruption(format!(
-                "{size} bytes are too few for a blob file"
+                "a blob file cannot have only {size} bytes"
             ))));
         }
         let header = read_exactly(&*file, 0, HEADER_SIZE)
@@ -323,7 +323,7 @@ impl BlobFileReader {
         };
         if index.compression != self.compression_byte {
             return wrong(format!(
-                "blob index names compression {}, the file's is {}",
+                "blob index says compression {}, the file says {}",
                 index.compression, self.compression_byte
             ));
         }
@@ -339,7 +339,7 @@ impl BlobFileReader {
         };
         if !is_within {
             return wrong(format!(
-                "invalid blob offset: {} bytes are not within the records",
+                "invalid blob offset: {} bytes are outside the records",
                 index.size
             ));
         }
@@ -459,7 +459,7 @@ struct Span {
 }
 
 fn other_key() -> Error {
-    Error::corruption("blob record is of another key")
+    Error::corruption("blob record belongs to another key")
 }
 
 /// Checks what stands before a record's key.

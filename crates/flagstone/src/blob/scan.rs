@@ -263,7 +263,7 @@ impl BlobFileScan {
         let total = body.and_then(|body| body.checked_add(RECORD_HEADER_SIZE as u64));
         let total = total.filter(|&total| total <= rest).ok_or_else(|| {
             Error::corruption(format!(
-                "a blob record of {} + {} bytes leaves the file",
+                "a blob record of {} + {} bytes extends beyond the file",
                 header.key_size, header.value_size
             ))
         })?;
@@ -314,7 +314,7 @@ impl BlobFileScan {
             self.window.truncate(filled);
             if filled < length {
                 self.finished = true;
-                return Err(Error::corruption("the blob file became shorter while it was read"));
+                return Err(Error::corruption("the blob file shrank while it was read"));
             }
         }
         let start = (self.offset - self.window_offset) as usize;

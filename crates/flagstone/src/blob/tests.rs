@@ -244,9 +244,9 @@ fn zeros_of_reserved_space_are_no_records() {
 fn sizes_from_a_hostile_record_are_not_believed() {
     let (scene, _) = written(CompressionType::None);
     let sizes = [
-        (u64::MAX - 3, 1 << 60, "no blob record has"),
-        (3, PART_SIZE_MAX + 1, "no blob record has"),
-        (3, PART_SIZE_MAX, "leaves the file"),
+        (u64::MAX - 3, 1 << 60, "impossible blob record"),
+        (3, PART_SIZE_MAX + 1, "impossible blob record"),
+        (3, PART_SIZE_MAX, "extends beyond the file"),
     ];
     for (key_size, value_size, words) in sizes {
         let mut bytes = scene.bytes();

@@ -102,10 +102,10 @@ impl Tracer {
         }
         let mut recording = self.recording.lock();
         if recording.is_some() {
-            return Err(Error::new(Code::Busy, "a block cache trace is being recorded already"));
+            return Err(Error::new(Code::Busy, "a block cache trace is already being recorded"));
         }
         match env.fs.metadata(path) {
-            Ok(_) => return Err(Error::invalid_argument("the trace would replace a file").at(path)),
+            Ok(_) => return Err(Error::invalid_argument("the trace file already exists").at(path)),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }

@@ -309,7 +309,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     fn goes_back(&self) -> Error {
         let (key, last) = (self.input.key(), self.judged.user_key.escape_ascii());
         Error::corruption(format!(
-            "entries are out of order: {key:?} comes after one of key '{last}'"
+            "entries are out of order: {key:?} follows an entry of key '{last}'"
         ))
     }
 
@@ -448,7 +448,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
                 if self.settings.enforce_single_del_contracts {
                     let (key, below) = (self.entry.key.as_key(), self.input.key());
                     let message = format!(
-                        "single deletion {key:?} lies over deletion {below:?}: a key must be deleted either way, not both"
+                        "single deletion {key:?} covers deletion {below:?}: use either single_delete or delete for a key, not \
+                         both"
                     );
                     self.note_fault(Error::corruption(message));
                 }

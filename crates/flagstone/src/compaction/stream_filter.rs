@@ -111,7 +111,8 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         if self.judged.user_key.len().saturating_add(bytes) <= most {
             return true;
         }
-        let message = format!("its {what} has {bytes} bytes, and {most} can be stored with it");
+        let message =
+            format!("its {what} has {bytes} bytes, but at most {most} can be stored with it");
         self.refuse_change(filter, &Error::invalid_argument(message))
     }
 
@@ -122,7 +123,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     fn refuse_change(&mut self, filter: &dyn CompactionFilter, error: &Error) -> bool {
         self.counts.unstorable_by_filter += 1;
         let (filter, key) = (filter.name(), self.judged.user_key.escape_ascii());
-        tracing::error!(filter, %key, %error, "what a compaction filter made of a key cannot be stored: it stays as it was");
+        tracing::error!(filter, %key, %error, "a compaction filter's new value cannot be stored; the entry stays unchanged");
         false
     }
 

@@ -111,7 +111,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         let fits = self.judged.user_key.len().saturating_add(bytes) <= self.settings.entry_size_max;
         if !fits {
             let key = self.judged.user_key.escape_ascii();
-            tracing::warn!(%key, bytes, "what merge operands make is too large for a table: they stay as they are");
+            tracing::warn!(%key, bytes, "the result of a merge is too large for a table; the operands stay unmerged");
         }
         fits
     }

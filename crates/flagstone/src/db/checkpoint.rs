@@ -113,7 +113,7 @@ struct Copied {
 fn check_absent(db: &DbInner, target: &Path) -> Result<()> {
     match db.context.env.fs.metadata(target) {
         Ok(_) => {
-            Err(Error::invalid_argument("the checkpoint's directory exists already").at(target))
+            Err(Error::invalid_argument("the checkpoint's directory already exists").at(target))
         }
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error),
@@ -197,7 +197,7 @@ fn files_to_link(db: &DbInner, mut missing: BTreeMap<FileNumber, PathBuf>) -> Re
         }
     }
     let Some((_, place)) = missing.pop_first() else { return Ok(linked) };
-    let message = "the MANIFEST lists this file, but it is missing; flagstone check says what else is missing";
+    let message = "the MANIFEST lists this file, but it is missing; flagstone check lists everything that is missing";
     Err(Error::corruption(message).at(place))
 }
 

@@ -144,9 +144,7 @@ impl DbInner {
         wanted: Vec<(String, ColumnFamilyOptions)>,
     ) -> Result<Vec<Arc<Family>>> {
         if wanted.iter().any(|(name, _)| name.is_empty()) {
-            return Err(Error::invalid_argument(
-                "a column family needs a name of at least one character",
-            ));
+            return Err(Error::invalid_argument("a column family's name must not be empty"));
         }
         let mut specs = Vec::with_capacity(wanted.len());
         let mut written_directly = BTreeSet::new();

@@ -65,7 +65,7 @@ impl OptionsFile {
     pub(in crate::db) fn close(&self) {
         let mut due = self.due.lock();
         if let Err(error) = self.write_due_options(&mut due) {
-            tracing::warn!(%error, "closed without an OPTIONS file that tells of families and options as they are");
+            tracing::warn!(%error, "closed without an up-to-date OPTIONS file");
         }
         self.context.closing.store(true, Ordering::Release);
     }
@@ -125,7 +125,7 @@ impl OptionsFile {
         match self.write_options(&mut due) {
             Err(error) if error.code() == Code::IoError => {
                 if !due.is_due() || error.subcode() != SubCode::NoSpace {
-                    tracing::warn!(%error, "an OPTIONS file is left for later");
+                    tracing::warn!(%error, "an OPTIONS file could not be written and will be retried");
                 }
                 self.put_off_options(&mut due);
                 Ok(())
@@ -141,7 +141,7 @@ impl OptionsFile {
         self.write_options(&mut due).map_err(|error| match error.code() {
             Code::IoError => {
                 self.put_off_options(&mut due);
-                error.context("the change is in force, and in no OPTIONS file yet")
+                error.context("the change is in force, but not in an OPTIONS file yet")
             }
             _ => error,
         })

@@ -138,7 +138,7 @@ impl Poison {
     pub(crate) fn check_starved(&self) -> Result<()> {
         match &*self.starved.lock() {
             None => Ok(()),
-            Some(cause) => Err(cause.clone().context("compactions are behind and cannot go on")),
+            Some(cause) => Err(cause.clone().context("compactions are behind and cannot continue")),
         }
     }
 

@@ -157,7 +157,7 @@ impl BlobWriter {
         let value_max = (MAX_ENTRY_SIZE - self.key.len()) as u64;
         if self.size() + piece.len() as u64 > value_max {
             return Err(Error::invalid_argument(format!(
-                "a value of more than {value_max} bytes is too long; write it as several"
+                "a value of more than {value_max} bytes is too long; split it"
             )));
         }
         match &mut self.pieces {

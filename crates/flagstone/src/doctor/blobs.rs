@@ -45,7 +45,7 @@ impl Findings {
         let is_held_up = database.is_running
             && (1..=family.blob_waste_bytes).contains(&family.blob_waste_delays_at);
         let delays = format!(
-            "more of it is hidden still, and writes are delayed to keep burst_space_amplification ({burst})"
+            "more is not identified yet, and writes are delayed to stay within burst_space_amplification ({burst})"
         );
         let over = if burst > most && !family.disable_auto_compactions {
             format!("more than burst_space_amplification ({burst}) allows")
@@ -90,7 +90,7 @@ impl Findings {
             return;
         }
         let what = format!(
-            "family '{name}': {} are not flushed: what they overwrite in blob files is not counted as garbage",
+            "family '{name}': {} are not flushed: values that they overwrite in blob files do not count as garbage yet",
             bytes(*unflushed)
         );
         self.add(Severity::Note, what, Remedy::Flush);
@@ -113,23 +113,23 @@ impl Findings {
             return;
         }
         let bound = format!(
-            "at least {at_least:.1} with max_space_amplification {most}, if any key is overwritten"
+            "at least {at_least:.1} with max_space_amplification {most} if keys are overwritten at random"
         );
         let (severity, cost) = match counted {
             Some(moved) => (
                 Severity::Slow,
-                format!("{moved:.1} bytes were for each that was written ({bound})"),
+                format!("{moved:.1} bytes were moved for each byte written ({bound})"),
             ),
-            None => (Severity::Note, format!("bytes for each that is written, {bound}")),
+            None => (Severity::Note, format!("bytes moved for each byte written, {bound}")),
         };
         let what = format!(
-            "family '{name}': values in blob files, {} on average, make room only by being moved: {cost}",
+            "family '{name}': values in blob files, {} on average, free space only by being moved: {cost}",
             bytes(size)
         );
         // What is being moved exists twice, so that somewhat more is needed than the bound says.
         let enough = (space_for(MOVED_LITTLE) * 10.0).ceil() / 10.0;
         let but = format!(
-            ": then about {MOVED_LITTLE} are, so that {} times as much is written as values have",
+            ": then about {MOVED_LITTLE} bytes are moved for each, or {} written in all",
             1.0 + MOVED_LITTLE
         );
         let advice = Remedy::set("max_space_amplification", most, format_args!("{enough:.1}"))

@@ -112,7 +112,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         found.add(Severity::Slow, format!("a table is not compacted: {what}"), remedies.clone());
     }
     for refused in &facts.refused {
-        let what = format!("{refused}; whether it is sound is not known");
+        let what = format!("{refused}; its contents could not be checked");
         found.add(Severity::Broken, what, Remedy::BePermitted);
     }
     for fault in &facts.key_faults {
@@ -156,23 +156,24 @@ impl Findings {
     fn log(&mut self, log: &LogFacts) {
         let LogFacts { what, mode, records_behind: records, .. } = log;
         let behind = match records {
-            0 => "no intact record lies behind it".to_string(),
-            1 => format!("1 intact record ({}) lies behind it", bytes(log.bytes_behind)),
-            _ => format!("{records} intact records ({}) lie behind it", bytes(log.bytes_behind)),
+            0 => "no intact record follows it".to_string(),
+            1 => format!("1 intact record ({}) follows it", bytes(log.bytes_behind)),
+            _ => format!("{records} intact records ({}) follow it", bytes(log.bytes_behind)),
         };
         let would = match log.fate {
-            LogFate::Refused => "the database does not open with that",
+            LogFate::Refused => "the database does not open",
             LogFate::HistoryEnds => {
-                "the next opening for writing goes back to what precedes it, for good"
+                "the next opening for writing permanently discards it and everything after it"
             }
             LogFate::WalEnds => {
-                "the next opening for writing takes it for the end of this WAL, for good"
+                "the next opening for writing permanently discards it and the rest of this WAL"
             }
             LogFate::PassedOver => {
-                "the next opening for writing leaves a gap in history there, for good"
+                "the next opening for writing permanently leaves a gap in history there"
             }
             LogFate::TornEnd => {
-                let what = format!("{what}: a WAL ends so where its process died while it wrote");
+                let what =
+                    format!("{what}: a WAL ends like this if its process died while writing");
                 return self.add(Severity::Note, what, Remedy::LeaveTornEnd);
             }
             LogFate::Missing => {
@@ -196,19 +197,19 @@ impl Findings {
                 Remedy::Reopen,
             );
         } else if facts.state.starts_with("suspended") {
-            let then = " on the disk: writes go on by themselves";
+            let then = " on the disk: writes then resume";
             let what = format!("no write is accepted; {}", facts.state);
             self.add(Severity::Broken, what, Remedy::MakeSpace { then });
         } else if facts.state != "healthy" {
             let what = facts.state.trim_start_matches("healthy, but ");
-            let then = " on the disk: compactions go on by themselves";
+            let then = " on the disk: compactions then resume";
             self.add(Severity::Slow, what, Remedy::MakeSpace { then });
         }
         if facts.strays > 0 {
             let what = format!(
-                "{} that nothing names {} in the directory",
+                "{} in the directory {} not part of the database",
                 counted(facts.strays, "file"),
-                form(facts.strays, "lies", "lie")
+                form(facts.strays, "is", "are")
             );
             self.add(Severity::Note, what, Remedy::LeaveStrays);
         }
@@ -229,7 +230,7 @@ impl Findings {
     fn passing_over_damage(&mut self, facts: &DatabaseFacts) {
         let is_running = facts.is_running;
         if !facts.paranoid_checks {
-            let what = "paranoid_checks=false stays set: an opening does not notice that a table or blob file is missing";
+            let what = "paranoid_checks=false is still set: opening does not notice missing tables or blob files";
             self.add(
                 Severity::Note,
                 what,
@@ -237,8 +238,8 @@ impl Findings {
             );
         }
         if facts.wal_recovery_mode == "kSkipAnyCorruptedRecords" {
-            let what = "wal_recovery_mode=kSkipAnyCorruptedRecords stays set: an opening does not notice that a WAL is \
-                        missing or damaged";
+            let what = "wal_recovery_mode=kSkipAnyCorruptedRecords is still set: opening does not notice missing or damaged \
+                        WALs";
             let to = "kPointInTimeRecovery";
             self.add(
                 Severity::Note,
@@ -264,14 +265,15 @@ impl Findings {
         if *stall_us >= SECOND_US && part >= least {
             let seconds = stall_us / SECOND_US;
             let bursts = Remedy::MoreMemory {
-                when: "the load comes in bursts: ",
+                when: "for bursts of writes ",
                 what: "raise max_write_buffer_number",
                 but: "",
             };
             let (mostly, otherwise) =
                 mostly_held_up_by(all).unwrap_or((String::new(), vec![bursts]));
             let what = format!(
-                "writers were held up for {seconds} of the {open_seconds} s since the database was opened{now}{mostly}"
+                "writers were delayed or stopped for {seconds} of the {open_seconds} s since the database was \
+                 opened{now}{mostly}"
             );
             self.add(
                 Severity::Slow,
@@ -299,12 +301,12 @@ impl Findings {
             let may_need = format!("a compaction and its memtables may need {}", bytes(needed));
             let (severity, what) = match free_bytes {
                 0 => {
-                    let what = "nothing is free on the disk: writes fail, or will before long";
+                    let what = "the disk is full: writes fail or soon will";
                     (Severity::Broken, format!("{what}; {may_need}"))
                 }
                 _ => (
                     Severity::Slow,
-                    format!("{} are free on the disk, and {may_need}", bytes(free_bytes)),
+                    format!("only {} are free on the disk, and {may_need}", bytes(free_bytes)),
                 ),
             };
             let advice = match reserved_disk_space {
@@ -316,9 +318,10 @@ impl Findings {
         let missing = facts.database.wal_reserve_missing;
         if missing > 0 {
             let is_running = facts.database.is_running;
-            let whose = if is_running { "the WAL" } else { "the WAL of an opening for writing" };
+            let whose =
+                if is_running { "the WAL" } else { "the WAL of the next opening for writing" };
             let what = format!(
-                "{whose} has no room for {} of its reserve: a write may find the disk full",
+                "{whose} lacks space for {} of its reserve: a write may find the disk full",
                 bytes(missing)
             );
             self.add(Severity::Slow, what, Remedy::MakeSpaceForWal { is_running });
@@ -332,7 +335,7 @@ impl Findings {
             facts.database;
         if facts.database.is_running && cap > 0 && wal_bytes >= cap / 8 * 7 {
             let what = format!(
-                "WALs have {} of {} that they may have: writers are delayed (max_total_wal_size)",
+                "WALs take {} of {} allowed by max_total_wal_size: writers are delayed",
                 bytes(wal_bytes),
                 bytes(cap)
             );
@@ -349,7 +352,7 @@ impl Findings {
             .fold(0, u64::saturating_add);
         if wal_bytes > memtables.saturating_mul(4).max(WORTH_SHAPING) {
             let what = format!(
-                "{} of WALs are kept, for families that are rarely flushed; opening reads them all",
+                "{} of WALs are kept because some families are rarely flushed; opening the database reads them all",
                 bytes(wal_bytes)
             );
             let advice =
@@ -362,7 +365,7 @@ impl Findings {
     fn pins(&mut self, facts: &DatabaseFacts) {
         if facts.iterator_kept_bytes >= KEPT_MANY && facts.iterator_seconds >= SCAN_LONG {
             let what = format!(
-                "an iterator that was made {} s ago at {} keeps {} of memtables and files that others have replaced",
+                "an iterator created {} s ago at {} keeps {} of obsolete memtables and files",
                 facts.iterator_seconds,
                 facts.iterator_made_at,
                 bytes(facts.iterator_kept_bytes)
@@ -373,7 +376,7 @@ impl Findings {
             facts.snapshot_writes >= WRITES_MANY || facts.snapshot_write_bytes >= WORTH_SHAPING;
         if facts.snapshot_seconds >= SNAPSHOT_LONG && are_many {
             let what = format!(
-                "a snapshot that was taken {} s ago at {} keeps what {} writes since{} have overwritten or deleted",
+                "a snapshot taken {} s ago at {} keeps data that {} writes since then{} have overwritten or deleted",
                 facts.snapshot_seconds,
                 facts.snapshot_taken_at,
                 facts.snapshot_writes,
@@ -400,12 +403,12 @@ impl Findings {
             facts.families.iter().map(|family| family.table_bytes).fold(0, u64::saturating_add);
         if indexes > cache_bytes / 2 {
             let what = format!(
-                "indexes and filters of {} go through a block cache of {}, and drive out each other and what was read",
+                "indexes and filters of {} share a block cache of {}, and evict each other and data blocks",
                 bytes(indexes),
                 bytes(cache_bytes)
             );
             let but = " or more, or set table.cache_index_and_filter_blocks from true to false if there is memory for them \
-                       beside it";
+                       outside the cache";
             let advice =
                 Remedy::set("block_cache", cache_bytes, indexes.saturating_mul(4)).but(but);
             return self.add(Severity::Slow, what, advice);
@@ -417,8 +420,8 @@ impl Findings {
         let is_turned_over = lookups >= LOOKUPS_MIN && misses > hits && dropped >= misses / 2;
         if is_turned_over && cache_bytes < tables / 100 * CACHED_LITTLE {
             let what = format!(
-                "{}% of {lookups} lookups in the block cache were in vain, and {dropped} blocks were dropped to make room: \
-                 it has {} for {} of tables",
+                "{}% of {lookups} block cache lookups missed, and {dropped} blocks were evicted to make room: the cache has {} \
+                 for {} of tables",
                 u128::from(misses) * 100 / u128::from(lookups),
                 bytes(cache_bytes),
                 bytes(tables)
@@ -426,7 +429,7 @@ impl Findings {
             let part = (tables / 100 * CACHED_MUCH).min(facts.database.memory_bytes / 4);
             let to = part.max(cache_bytes.saturating_mul(2));
             let advice =
-                Remedy::set("block_cache", cache_bytes, to).but(", or give memory_budget more");
+                Remedy::set("block_cache", cache_bytes, to).but(", or raise memory_budget");
             self.add(Severity::Slow, what, advice);
         }
     }
@@ -445,11 +448,11 @@ impl Findings {
         let more = Remedy::MoreMemory {
             when: "",
             what: "give the process more memory",
-            but: ", or a block_cache of a size that it keeps",
+            but: ", or set block_cache to a fixed size",
         };
         let advice = if cache_bytes >= most {
             Remedy::set("block_cache", cache_bytes, most.saturating_mul(2))
-                .but(", or give memory_budget more")
+                .but(", or raise memory_budget")
         } else {
             more
         };
@@ -466,7 +469,7 @@ impl Findings {
             && *times >= REOPENS_PER_SECOND.saturating_mul(*open_seconds)
         {
             let what = format!(
-                "files were opened again {times} times: {files} tables and blob files take turns (max_open_files {most})"
+                "files were reopened {times} times: {files} tables and blob files compete for max_open_files={most}"
             );
             let but = ", or to -1 for no limit; the process must be allowed as many (ulimit -n)";
             let advice = Remedy::set("max_open_files", most, files.saturating_mul(2)).but(but);
@@ -481,11 +484,11 @@ impl Findings {
         let is_flushing = facts.families.iter().any(|family| family.unflushed_memtables > 0);
         if facts.database.writers == "stopped" && is_flushing && most > 0 && bytes_now >= most {
             let what = format!(
-                "the memtables of all families have {}, and may have {} together: writes are stopped until one is flushed",
+                "the memtables of all families hold {} of {} allowed: writes are stopped until one is flushed",
                 bytes(bytes_now),
                 bytes(most)
             );
-            let but = ", for bursts; a load that lasts is as fast as the disk";
+            let but = ", for bursts of writes; a steady load is limited by the disk";
             self.add(Severity::Slow, what, more_memtables(&facts.database, "", but));
         }
         let DatabaseFacts { memory_bytes, .. } = facts.database;
@@ -495,7 +498,7 @@ impl Findings {
         let wanted = facts.families.iter().map(of_family).fold(0, u64::saturating_add);
         if most == 0 && wanted > memory_bytes {
             let what = format!(
-                "the memtables of all families ({}) may have {} together, and the process {} of memory",
+                "the memtables of all families ({}) may grow to {} together, but the process has {} of memory",
                 facts.families.len(),
                 bytes(wanted),
                 bytes(memory_bytes)
@@ -509,7 +512,7 @@ impl Findings {
             facts.families.iter().map(|family| family.table_bytes).fold(0, u64::saturating_add);
         if all > 0 && tables >= WORTH_SHAPING && all < MEMTABLE_SMALL {
             let what = format!(
-                "the memtables of all families may have {} together, for {} of tables: many small flushes, and more compactions",
+                "the memtables of all families share {} for {} of tables: many small flushes and more compactions",
                 bytes(all),
                 bytes(tables)
             );

@@ -28,7 +28,7 @@ impl Facts {
         let known = text.lines().filter(|line| reader.line(line.trim()).is_some()).count();
         if known == 0 {
             return Err(Error::invalid_argument(
-                "there is no report of a running database in it, such as the property rocksdb.stats or RocksDB's LOG holds",
+                "it contains no report of a running database, such as the property rocksdb.stats or RocksDB's LOG",
             ));
         }
         Ok(())

@@ -84,7 +84,7 @@ impl Findings {
                 counted_waiting(*unflushed, "full memtable")
             );
             let advice = limiter(database).unwrap_or_else(|| {
-                let but = ", for bursts; a load that lasts is as fast as the disk";
+                let but = ", for bursts of writes; a steady load is limited by the disk";
                 Remedy::set("max_write_buffer_number", most, most.saturating_mul(2)).but(but)
             });
             self.add(Severity::Slow, what, advice);
@@ -99,7 +99,7 @@ impl Findings {
         let advice = match family.compaction_style {
             CompactionStyle::Fifo => vec![Remedy::ExpireByTtl],
             _ => {
-                let compact = rewrite(family, database, "compact the ranges that were deleted", "");
+                let compact = rewrite(family, database, "compact the deleted ranges", "");
                 snapshot_first(database)
                     .into_iter()
                     .chain([compact, Remedy::DeleteRanges])
@@ -110,15 +110,15 @@ impl Findings {
         if *entries >= ENTRIES_MIN && deletions.saturating_mul(4) >= *entries {
             let part = u128::from(*deletions) * 100 / u128::from(*entries);
             let what = format!(
-                "family '{name}': {part}% of the entries of tables are deletions ({deletion_tables} of {} \
-                 {hold} mostly such): scans walk over them",
+                "family '{name}': {part}% of the entries in tables are deletions ({deletion_tables} of {} {hold} mostly \
+                 deletions): scans step over them",
                 counted(*tables, "table")
             );
             self.add(Severity::Slow, what, advice);
         } else if family.dense_deletions >= DENSE_MANY {
             let what = format!(
-                "family '{name}': {deletion_tables} of {} {hold} mostly deletions, {} of them: scans of their \
-                 keys, and seeks in front of them, walk over them",
+                "family '{name}': {deletion_tables} of {} {hold} mostly deletions, {} in all: scans and seeks there step over \
+                 them",
                 counted(*tables, "table"),
                 family.dense_deletions
             );
@@ -126,7 +126,7 @@ impl Findings {
         }
         if *range_deletions >= RANGES_MANY && range_deletions.saturating_mul(10) >= *entries {
             let what = format!(
-                "family '{name}': {} of ranges for {}: reads go through them",
+                "family '{name}': {} of ranges for {}: reads have to check them",
                 counted(*range_deletions, "deletion"),
                 counted(*entries, "entry")
             );
@@ -142,18 +142,17 @@ impl Findings {
             return;
         }
         let bits = *filter_bytes as f64 * 8.0 / *keys as f64;
-        let what = format!("family '{name}': filters have {bits:.1} bits for a key");
-        let but = ", since each table keeps the filter that it was written with";
+        let what = format!("family '{name}': filters have {bits:.1} bits per key");
+        let but = ", because each table keeps the filter it was written with";
         let compact = rewrite(family, database, "then compact", but);
         let set =
             |bits| Remedy::set_to("table.filter_policy", format_args!("bloomfilter:{bits}:false"));
         if bits < BITS_FEW {
-            let what =
-                format!("{what}: many lookups of keys that are not there read a block in vain");
+            let what = format!("{what}: many lookups of absent keys read a block for nothing");
             self.add(Severity::Slow, what, [set(10), compact]);
         } else if bits > BITS_MANY {
             let what = format!(
-                "{what}, which take {} and rule out hardly more than 16 do",
+                "{what}, which take {} and exclude hardly more than 16 would",
                 bytes(*filter_bytes)
             );
             self.add(Severity::Note, what, [set(16), compact]);
@@ -178,7 +177,7 @@ impl Findings {
                 Remedy::set_to("compaction_options_fifo", "{allow_compaction=true;}")
                     .but(": small tables are then merged")
             } else {
-                let then = format!("; then tables have target_file_size_base ({})", bytes(target));
+                let then = format!("; tables then have target_file_size_base ({})", bytes(target));
                 rewrite(family, database, "compact", &then)
             };
             self.add(Severity::Slow, what, advice);
@@ -190,10 +189,10 @@ impl Findings {
         }
         if *table_bytes >= WORTH_SHAPING && *write_buffer_size < MEMTABLE_SMALL {
             let what = format!(
-                "family '{name}': memtables of {} for {} of tables: many small flushes, and {}",
+                "family '{name}': memtables of {} for {} of tables: many small flushes and {}",
                 bytes(*write_buffer_size),
                 bytes(*table_bytes),
-                if is_fifo { "tables as small" } else { "more compactions" }
+                if is_fifo { "equally small tables" } else { "more compactions" }
             );
             self.add(
                 Severity::Slow,
@@ -205,23 +204,23 @@ impl Findings {
             let mut what = format!("family '{name}': compactions run only on request");
             if family.blob_bytes > 0 {
                 let collects = if database.is_running {
-                    "Db::space looks for it, Db::compact_range and then Db::collect_blob_garbage collect it"
+                    "Db::space measures it, Db::compact_range and then Db::collect_blob_garbage collect it"
                 } else {
-                    "flagstone space looks for it, flagstone compact collects it"
+                    "flagstone space measures it, flagstone compact collects it"
                 };
-                what.push_str("; until one does, most of the garbage in blob files is not known: ");
+                what.push_str("; until one does, most garbage in blob files is unknown: ");
                 what.push_str(collects);
             }
             let advice = match family.compaction_style {
-                CompactionStyle::None => Remedy::AnotherStyle { when: "if that is not meant, " },
+                CompactionStyle::None => Remedy::AnotherStyle { when: "unless this is intended, " },
                 _ => Remedy::set("disable_auto_compactions", true, false)
-                    .when("if that is not meant, "),
+                    .when("unless this is intended, "),
             };
             self.add(Severity::Note, what, advice);
         }
         if family.compactions_are_held {
-            let what = format!("family '{name}': its automatic compactions are held back");
-            let let_go = Remedy::LetGo { when: "if that is not meant any more, ", but: "" };
+            let what = format!("family '{name}': automatic compactions are on hold");
+            let let_go = Remedy::LetGo { when: "when no longer intended, ", but: "" };
             self.add(Severity::Note, what, let_go);
         }
     }
@@ -242,17 +241,18 @@ impl Findings {
         let percent =
             (u128::from(*newer) * 100 / u128::from(oldest.max(1))).min(u128::from(u64::MAX)) as u64;
         let what = format!(
-            "family '{name}': {runs} sorted runs, of which the oldest has {}, and those above it {}: if they overwrite the same \
-             keys, tables take {:.1} times the space of what they hold",
+            "family '{name}': {runs} sorted runs, the oldest of {}, the newer ones of {}: if they overwrite the same keys, \
+             tables take {:.1} times the space of their live data",
             bytes(oldest),
             bytes(*newer),
             1.0 + percent as f64 / 100.0
         );
         if percent / 3 * 2 > *most {
-            let what = format!("{what}; max_size_amplification_percent ({most}) wants them merged");
+            let what =
+                format!("{what}; max_size_amplification_percent ({most}) requires merging them");
             self.add(Severity::Slow, what, faster(family, database));
         } else if percent > AMPLIFIED_MUCH {
-            let but = format!(", now {most}, if space matters");
+            let but = format!(", now {most}, to save space");
             let value = "{max_size_amplification_percent=200;}";
             let advice = Remedy::set_to("compaction_options_universal", value).but(but);
             self.add(Severity::Slow, what, advice);
@@ -275,13 +275,13 @@ impl Findings {
             let made_room = family.oldest_are_gone && room < family.largest_drop_bytes;
             let is_full = room < family.write_buffer_size || made_room;
             let fate = if is_full {
-                "older ones were dropped, or are next"
+                "older keys were dropped or this one is next"
             } else {
-                "it will be dropped before"
+                "it will be dropped earlier"
             };
             let what = format!(
-                "family '{name}': the oldest key was written {oldest_seconds} s ago, and ttl is {ttl} s: {fate}, as all may have \
-                 {} ({option})",
+                "family '{name}': the oldest key was written {oldest_seconds} s ago, and ttl is {ttl} s: {fate}, because the \
+                 limit is {} ({option})",
                 bytes(*limit)
             );
             let enough =
@@ -291,10 +291,7 @@ impl Findings {
             let (severity, advice) = if !is_ttl_chosen {
                 // Whether somebody chose 30 days nothing tells: OPTIONS files say that of who did
                 // not.
-                (
-                    Severity::Note,
-                    set.when("if keys are to stay for ttl, which is that by default, "),
-                )
+                (Severity::Note, set.when("to keep keys for the default ttl, "))
             } else if is_full {
                 (Severity::Slow, set)
             } else {
@@ -303,12 +300,12 @@ impl Findings {
             self.add(severity, what, advice);
         } else if !is_limit_chosen {
             let what = format!(
-                "family '{name}': the oldest tables are dropped as soon as all have {} ({option}, which nobody set)",
+                "family '{name}': the oldest tables are dropped once all together reach {} (the default of {option})",
                 bytes(*limit)
             );
             let value = format!("{{max_table_files_size={};}}", limit.saturating_mul(2));
-            let set = Remedy::set_to("compaction_options_fifo", value)
-                .when("if they are to stay longer, ");
+            let set =
+                Remedy::set_to("compaction_options_fifo", value).when("to keep them longer, ");
             self.add(Severity::Note, what, set.but(" or more"));
         }
     }
@@ -326,8 +323,8 @@ impl Findings {
         }
         if family.write_buffer_size > limit / 4 {
             let what = format!(
-                "family '{name}': a memtable of {} is more than a quarter of what all tables may have ({}, {option}): each flush \
-                 may drop as much of the oldest data",
+                "family '{name}': a memtable of {} is more than a quarter of the limit on all tables ({}, {option}): each \
+                 flush may drop that much of the oldest data",
                 bytes(family.write_buffer_size),
                 bytes(*limit)
             );
@@ -336,14 +333,18 @@ impl Findings {
         }
         if !family.fifo_counts_blobs && family.blob_bytes > *limit {
             let what = format!(
-                "family '{name}': blob files have {}, and do not count for max_table_files_size ({})",
+                "family '{name}': blob files take {}, and do not count towards max_table_files_size ({})",
                 bytes(family.blob_bytes),
                 bytes(*limit)
             );
             let all = family.blob_bytes.saturating_add(family.table_bytes).max(*limit);
             let value = format!("{{max_data_files_size={};}}", all.saturating_mul(2));
-            let set = Remedy::set_to("compaction_options_fifo", value).when("if they are to, ");
-            self.add(Severity::Slow, what, set.but(" or less, down to which the oldest tables go"));
+            let set = Remedy::set_to("compaction_options_fifo", value).when("to count them, ");
+            self.add(
+                Severity::Slow,
+                what,
+                set.but(" or less; the oldest tables are dropped beyond that"),
+            );
         }
     }
 }
@@ -422,7 +423,7 @@ pub(super) fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> Vec<Reme
             if database.is_running {
                 return vec![more];
             }
-            let but = ", or open it for writing, which compacts in the background";
+            let but = ", or open the database for writing, which compacts in the background";
             let mut all = vec![compact("compact", but), more];
             // What they waited for is not known where the database is only looked at.
             if database.rate_limit > 0 {
@@ -451,7 +452,7 @@ pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, Vec<Remedy>)> 
     let by = counts(family);
     if together > 0 && by.iter().all(|times| *times <= together) {
         let mostly = format!(
-            ", mostly by the memtables of all families, which had what they may have ({together} of {})",
+            ", mostly by the limit on the memtables of all families ({together} of {})",
             counted(all, "time")
         );
         let more = more_memtables(&facts.database, BURSTS, LASTS);
@@ -463,18 +464,18 @@ pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, Vec<Remedy>)> 
             let most = family.max_write_buffer_number;
             let more = most.saturating_mul(2);
             let set = Remedy::set("max_write_buffer_number", most, more).when(BURSTS).but(LASTS);
-            ("full memtables that waited for their flush", vec![set])
+            ("full memtables waiting for a flush", vec![set])
         }
         1 if family.compaction_style == CompactionStyle::Universal => {
-            ("sorted runs that waited to be merged", faster(family, &facts.database))
+            ("sorted runs waiting to be merged", faster(family, &facts.database))
         }
-        1 => ("tables that waited in level 0", faster(family, &facts.database)),
-        2 => ("bytes that waited to be compacted", faster(family, &facts.database)),
+        1 => ("tables waiting in level 0", faster(family, &facts.database)),
+        2 => ("bytes waiting to be compacted", faster(family, &facts.database)),
         _ => {
             let most = family.burst_space_amplification;
             let more = format!("{:.1}", most.max(1.0) + 0.7);
             let set = Remedy::set("burst_space_amplification", most, more)
-                .when("more was overwritten than space is given back for: ")
+                .when("data is overwritten faster than space is reclaimed: ")
                 .but(" if writing matters more than space");
             ("garbage in blob files", vec![set])
         }
@@ -493,8 +494,8 @@ fn counted_waiting(count: u64, one: &str) -> String {
 }
 
 /// What stands around advice for a load that is not always the same.
-const BURSTS: &str = "the load comes in bursts: ";
-const LASTS: &str = "; one that lasts is as fast as the disk";
+const BURSTS: &str = "for bursts of writes ";
+const LASTS: &str = "; a steady load is limited by the disk";
 
 /// How the memtables of all families may have more.
 pub(super) fn more_memtables(
@@ -504,15 +505,13 @@ pub(super) fn more_memtables(
 ) -> Remedy {
     match (database.db_write_buffer_size, database.memtable_bytes_max) {
         // The program set it, and none of its files says how.
-        (_, 0) => Remedy::MoreMemory {
-            when,
-            what: "raise db_write_buffer_size, or give memory_budget more",
-            but,
-        },
+        (_, 0) => {
+            Remedy::MoreMemory { when, what: "raise db_write_buffer_size or memory_budget", but }
+        }
         (size, most) if size == most => {
             Remedy::set("db_write_buffer_size", size, size.saturating_mul(2)).when(when).but(but)
         }
-        _ => Remedy::MoreMemory { when, what: "give memory_budget more", but },
+        _ => Remedy::MoreMemory { when, what: "raise memory_budget", but },
     }
 }
 

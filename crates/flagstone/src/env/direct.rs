@@ -275,7 +275,7 @@ fn explain(error: Error, path: &Path) -> Error {
         .and_then(|source| source.downcast_ref::<std::io::Error>());
     if source.is_some_and(|source| source.kind() == std::io::ErrorKind::InvalidInput) {
         return Error::invalid_argument(format!(
-            "the file system has no direct I/O in blocks of {DIRECT_BLOCK} bytes: unset the options that ask for it"
+            "the file system does not support direct I/O in blocks of {DIRECT_BLOCK} bytes: unset the options that ask for it"
         ))
         .at(path);
     }

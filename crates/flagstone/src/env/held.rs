@@ -206,8 +206,7 @@ impl HeldFiles {
             }
             self.clock.sleep(PAUSE);
         }
-        let message =
-            "another process is changing this file and does not come to an end; try again";
+        let message = "another process keeps changing this file; try again";
         Err(Error::new(Code::TryAgain, message).at(path))
     }
 

@@ -14,12 +14,12 @@ pub(super) fn run_giving_way(name: &str, niceness: i32, task: Task<'_>) {
         let started =
             std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, || {
                 if let Err(error) = give_way(niceness) {
-                    tracing::warn!(%error, name, "background work does not give way");
+                    tracing::warn!(%error, name, "cannot lower the priority of background work");
                 }
                 run();
             });
         if let Err(error) = started {
-            tracing::warn!(%error, name, "no thread is left: background work does not give way");
+            tracing::warn!(%error, name, "cannot create a thread; background work keeps its normal priority");
             run();
         }
     });

@@ -85,7 +85,7 @@ pub(super) fn check_not_recorded(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::other(
-        "it is the lock of a database that this process has open, and reading it would release the lock",
+        "this is the lock file of a database that this process has open; reading it would release the lock",
     ))
 }
 
@@ -211,7 +211,7 @@ impl OsLock {
             format!("{}, process {}\n", name_of(self.process).unwrap_or_default(), self.process);
         let written = file.set_len(0).and_then(|()| file.write_all_at(text.as_bytes(), 0));
         if let Err(error) = written {
-            tracing::debug!(%error, file = %path.display(), "cannot write who holds the lock");
+            tracing::debug!(%error, file = %path.display(), "cannot record which process holds the lock");
         }
     }
 

@@ -92,7 +92,7 @@ fn refused(error: &io::Error) {
     use rustix::io::Errno;
     let is_for_now = matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE));
     if !is_for_now && !REFUSED.swap(true, Ordering::Relaxed) {
-        tracing::info!(%error, "the kernel offers no io_uring: reads that could go together go one by one");
+        tracing::info!(%error, "io_uring is not available; reads are made one at a time");
     }
 }
 

@@ -104,7 +104,7 @@ impl Lifetime {
     pub fn set_seconds(&self, seconds: u64) -> Result<()> {
         if seconds > TTL_MAX {
             return Err(Error::invalid_argument(format!(
-                "a time to live of {} is longer than {TTL_MAX}; use 0 for values that live for ever",
+                "a time to live of {} is longer than {TTL_MAX}; use 0 for values that never expire",
                 counted(seconds, "second")
             )));
         }
@@ -157,7 +157,7 @@ impl Lifetime {
         let seconds = self.seconds();
         if seconds == 0 {
             return Err(Error::invalid_argument(
-                "a value can expire by itself only in a family with a time to live; open it with one",
+                "a single value can expire only in a family with a time to live; open the family with one",
             ));
         }
         let stamp =

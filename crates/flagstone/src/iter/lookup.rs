@@ -321,7 +321,7 @@ pub(crate) fn merge_over(
 /// For operands where no operator was set.
 pub(crate) fn no_merge_operator(user_key: &[u8]) -> Error {
     Error::invalid_argument(format!(
-        "key '{}' has merge operands, but the column family was opened without a merge operator",
+        "key '{}' has merge operands, but its column family was opened without a merge operator",
         key_in_words(user_key)
     ))
 }

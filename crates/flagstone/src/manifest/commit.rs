@@ -90,7 +90,7 @@ impl VersionSet {
         let current = file_name::current(directory);
         match env.fs.metadata(&current) {
             Ok(_) => {
-                return Err(Error::invalid_argument("there is a database already").at(&current));
+                return Err(Error::invalid_argument("a database already exists").at(&current));
             }
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
@@ -177,7 +177,7 @@ impl VersionSet {
         self.check_writable()?;
         specs.iter().try_for_each(FamilySpec::check)?;
         let taken =
-            |name: &str| Error::invalid_argument(format!("column family '{name}' exists already"));
+            |name: &str| Error::invalid_argument(format!("column family '{name}' already exists"));
         let mut names = HashSet::new();
         if let Some(twice) = specs.iter().find(|spec| !names.insert(spec.name.as_str())) {
             return Err(taken(&twice.name));
@@ -189,7 +189,7 @@ impl VersionSet {
         }
         let newest = self.max_column_family.0;
         let last = u32::try_from(specs.len()).ok().and_then(|count| newest.checked_add(count));
-        let last = last.ok_or_else(|| Error::not_supported("column family ids are used up"))?;
+        let last = last.ok_or_else(|| Error::not_supported("no column family ids are left"))?;
         let ids: Vec<_> = (newest + 1..=last).map(ColumnFamilyId).collect();
         let added = |(id, spec): (&ColumnFamilyId, &FamilySpec)| VersionEdit {
             comparator: Some(spec.comparator.name().to_string()),
@@ -283,7 +283,7 @@ impl VersionSet {
             None => Ok(()),
             Some(cause) => Err(cause
                 .clone()
-                .context("no change is accepted since an earlier one could not be made durable")
+                .context("no changes are accepted because an earlier one could not be made durable")
                 .with_subcode(SubCode::Poisoned)),
         }
     }

@@ -389,7 +389,7 @@ fn families_come_and_go() {
 
     let open = |options| VersionSet::recover(env.clone(), Path::new(DB), options);
     let why = |options| open(options).err().unwrap().message().to_string();
-    let unnamed = "Column families not opened: users, reversed; name all, or open with `Db::open`, which does";
+    let unnamed = "Column families not opened: users, reversed; name all of them, or use `Db::open`, which opens all";
     assert_eq!(why(options(&["default"])), unnamed);
     assert!(why(options(&["users"])).contains("'default' must be opened"));
     assert!(why(options(&["default", "users", "reversed"])).contains(

@@ -69,7 +69,7 @@ impl ColumnFamilyOptions {
         }
         let result = match name {
             BLOB_CACHE if !matches!(value, "nullptr" | "") => Err(Error::not_supported(
-                "one cache of values is the database's, for all its column families: set it there",
+                "the blob cache belongs to the database, not to a column family; set it there",
             )),
             "comparator" => Comparator::from_name(value).map(|found| self.comparator = found),
             "merge_operator" => {

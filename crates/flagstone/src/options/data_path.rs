@@ -4,10 +4,9 @@
 //! {path=/fast;target_size=10737418240;}:{path=/slow;target_size=0;}
 //! ```
 //!
-//! RocksDB has these options, but neither writes nor reads them in an OPTIONS file. The form is the
-//! one in which it writes other lists of structs; in a path, `;`, `{` and `}` have a backslash
-//! before them, too. A size that is not given is 0, and `/fast:/slow` is short for paths without
-//! sizes.
+//! RocksDB has these options, but neither writes nor reads them in an OPTIONS file. This is the
+//! form in which it writes other lists of structs; in a path, a backslash also precedes `;`, `{`
+//! and `}`. A missing size is 0, and `/fast:/slow` is short for paths without sizes.
 
 use std::path::PathBuf;
 
@@ -26,13 +25,13 @@ settings! {
 
     /// The directory.
     fixed path: PathText = PathText::default();
-    /// Bytes of tables that it should hold; the last path takes what the others do not.
+    /// Bytes of tables that it should hold; the last path takes all that the others do not.
     fixed target_size: u64 = 0;
 }
 
 nested_settings!(DataPath);
 
-/// A path as the text of a setting within braces.
+/// A path as text inside braces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PathText(pub String);
 
@@ -59,24 +58,24 @@ impl SettingValue for PathText {
     }
 }
 
-/// Checks that an OPTIONS file keeps a path as it is: whoever opened the database as it says would
-/// look in another directory.
+/// Checks that an OPTIONS file preserves a path exactly. Otherwise a program that opens the
+/// database by the file would look in another directory.
 pub(super) fn check_kept_path(name: &str, path: &str) -> Result<()> {
     if path.trim() == path {
         Ok(())
     } else {
         Err(Error::invalid_argument(format!(
-            "{name} '{path}' begins or ends with a blank, which OPTIONS files do not keep: give the directory another name"
+            "{name} '{path}' begins or ends with a space, which OPTIONS files do not preserve; rename the directory"
         )))
     }
 }
 
-/// Directories for tables, by path id; none for the one that stands elsewhere.
+/// Directories for tables, indexed by path id; empty for the directory that is otherwise used.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DataPathList(pub Vec<DataPath>);
 
 impl DataPathList {
-    /// These directories, each with the bytes that it should hold.
+    /// Directories, each with the bytes that it should hold.
     pub fn of(paths: &[(&str, u64)]) -> Self {
         let path = |&(path, target_size): &(&str, u64)| DataPath {
             path: PathText(path.to_string()),
@@ -94,7 +93,7 @@ impl DataPathList {
         if self.0.len() > PATHS_MAX {
             let count = self.0.len();
             return Err(Error::not_supported(format!(
-                "{name} has {count} paths: more than four are not supported"
+                "{name} has {count} paths; at most four are supported"
             )));
         }
         if self.0.iter().any(|path| path.path.0.is_empty()) {

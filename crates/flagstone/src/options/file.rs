@@ -251,14 +251,14 @@ pub(super) fn check_last_line(text: &str) -> Result<()> {
         _ if !is_ended => Err(cut_off(&format!("the line '{LAST_LINE}'"))),
         None => Ok(()),
         Some(index) => {
-            let wrong = format!("it stands behind the line '{LAST_LINE}', which must be the last");
+            let wrong = format!("it follows the line '{LAST_LINE}', which must be the last");
             Err(of_line(index, Error::invalid_argument(wrong)))
         }
     }
 }
 
 fn cut_off(end: &str) -> Error {
-    Error::corruption(format!("the file does not end in {end}, as if it was cut off"))
+    Error::corruption(format!("the file does not end in {end}; it seems to be cut off"))
         .advise(Remedy::EndOptionsFile)
 }
 

@@ -26,7 +26,7 @@ pub(super) fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) ->
         }
         _ if value != null_text() => {
             return Err(Error::not_supported(format!(
-                "'{value}' is not built in: give it in code, as ColumnFamilyOptions::{name}"
+                "'{value}' is not built in; supply it in code as ColumnFamilyOptions::{name}"
             )));
         }
         FILTER => options.compaction_filter = None,

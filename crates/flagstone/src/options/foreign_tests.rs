@@ -43,9 +43,9 @@ fn numbers_out_of_range_are_taken_for_the_nearest_and_stay_in_the_file() {
     );
     let warnings = read.warnings();
     assert_eq!(warnings.len(), 8, "{warnings:?}");
-    assert!(warnings[0].contains(
-        "'writable_file_max_buffer_size=1000' cannot be had here, and is taken for 4096"
-    ));
+    assert!(
+        warnings[0].contains("'writable_file_max_buffer_size=1000' is not available here; 4096")
+    );
     let again = printed(&options);
     for line in [
         "writable_file_max_buffer_size=1000",
@@ -112,7 +112,7 @@ fn names_of_older_versions_are_passed_over() {
     let read = file::parse(&text("6.29.5", true)).unwrap();
     assert_eq!(
         read.warnings(),
-        ["option 'preserve_deletes=true' is not acted on: RocksDB 7.0 removed it"]
+        ["option 'preserve_deletes=true' has no effect: RocksDB 7.0 removed it"]
     );
     assert!(read.options.kept[0].is_inert());
     assert!(printed(&read.options).contains("\n  # flagstone:preserve_deletes=true\n"));
@@ -140,15 +140,15 @@ fn what_only_a_newer_rocksdb_has_is_kept_and_stops_nothing() {
     assert_eq!(read.options.cf.compaction_options_universal.min_merge_width, 3);
     let warnings = read.warnings();
     for says in [
-        "option 'new_of_db=1:{a=2\\#3}' is not known and not acted on",
-        "option 'wal_recovery_mode=kNewRecovery' cannot be had here, and is taken for kPointInTimeRecovery",
-        "column family 'default': option 'new_of_family=' is not known",
-        "'compaction_pri=kNewPriority' cannot be had here, and is taken for kMinOverlappingRatio",
-        "new_field=1;stop_style=kNewStyle;}' cannot be had here, and is taken for {",
-        "'memtable_factory={id=SkipListFactory;new_field=1;}' cannot be had here",
-        "'new_of_tables=x' is not known",
-        "'index_type=kNewIndex' cannot be had here, and is taken for kBinarySearch",
-        "section [NewOptions \"default\" 7] is not known and not acted on",
+        "option 'new_of_db=1:{a=2\\#3}' is unknown and has no effect",
+        "option 'wal_recovery_mode=kNewRecovery' is not available here; kPointInTimeRecovery is used instead",
+        "column family 'default': option 'new_of_family=' is unknown",
+        "'compaction_pri=kNewPriority' is not available here; kMinOverlappingRatio",
+        "new_field=1;stop_style=kNewStyle;}' is not available here; {",
+        "'memtable_factory={id=SkipListFactory;new_field=1;}' is not available here",
+        "'new_of_tables=x' is unknown",
+        "'index_type=kNewIndex' is not available here; kBinarySearch",
+        "section [NewOptions \"default\" 7] is unknown and has no effect",
     ] {
         assert_eq!(
             warnings.iter().filter(|warning| warning.contains(says)).count(),
@@ -301,7 +301,7 @@ fn what_stands_in_for_components_leaves_their_names_in_the_file() {
     assert_eq!(operator.name(), "my.Merge");
     let refusal = crate::base::merge::full_merge(&*operator, b"k", None, &[b"1"]).unwrap_err();
     assert!(
-        refusal.to_string().contains("key 'k' is 1 operands of merge operator 'my.Merge'"),
+        refusal.to_string().contains("key 'k' consists of 1 operands of merge operator 'my.Merge'"),
         "{refusal}"
     );
     let again = printed(&options);

@@ -7,8 +7,8 @@ use crate::base::{Error, Result, SubCode};
 
 use super::table::{Row, Section};
 
-/// Rows that RocksDB does not know, or 7.8 not, or that it never writes to an OPTIONS file. They
-/// stand there as comments, which RocksDB passes over.
+/// Rows that RocksDB, or RocksDB 7.8, does not know, or that it never writes to an OPTIONS file.
+/// They are written as comments, which RocksDB ignores.
 pub const OWN: &[&str] = &[
     "wal_write_mode",
     "cache_policy",
@@ -34,10 +34,10 @@ pub const OWN: &[&str] = &[
     "cf_paths",
 ];
 
-/// Settings of which no value changes what is stored, how safe it is, or what somebody would look
-/// for here: RocksDB's log and what it writes to that from time to time, how its threads wait for
-/// each other, what tables of it are kept in memory, what it opens and checks at which time, and
-/// whom it tells. Applications set many of them.
+/// Settings of RocksDB none of whose values changes what is stored, how safe it is, or results that
+/// a user would look for here. They concern RocksDB's log and periodic statistics, how its threads
+/// wait for each other, which parts of tables stay in memory, what it opens and checks when, and
+/// its callbacks. Applications set many of them.
 pub const INERT: &[&str] = &[
     "access_hint_on_compaction_start",
     "advise_random_on_open",
@@ -77,28 +77,28 @@ pub const INERT: &[&str] = &[
     "write_thread_slow_yield_usec",
 ];
 
-/// What such a comment begins with.
+/// Start of such a comment.
 pub(super) const OWN_MARK: &str = "# flagstone:";
 
-/// RocksDB before 6.15 writes eight bytes of a number of four bytes, so that its upper half may be
-/// anything.
+/// RocksDB before 6.15 writes this four-byte number as eight bytes; its upper half may be anything.
 const READ_AMP: &str = "read_amp_bytes_per_bit";
 
-/// A name that is only accepted with its default.
+/// A setting of RocksDB that is accepted only with its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
-    /// Where it stands in an OPTIONS file.
+    /// Its section in an OPTIONS file.
     pub section: Section,
     /// RocksDB's name.
     pub name: &'static str,
-    /// RocksDB's default, and other texts that mean the same; versions may differ.
+    /// RocksDB's default, and other texts with the same meaning; versions may differ.
     pub defaults: &'static [&'static str],
     /// Whether both RocksDB 7.8 and 11.9 accept the name in an OPTIONS file.
     pub in_both: bool,
-    /// Whether no number asks for anything that the engine does not do.
+    /// Whether every number is accepted, because none asks for anything that the engine does not
+    /// do.
     pub any_number: bool,
-    /// Whether RocksDB acts on the values that are accepted beside its default: an OPTIONS file
-    /// goes on naming them.
+    /// Whether RocksDB acts on accepted values other than its default. An OPTIONS file then keeps
+    /// naming them.
     pub kept: bool,
 }
 
@@ -115,7 +115,7 @@ impl Known {
         Self { kept: true, ..self }
     }
 
-    /// Whether `value` is accepted, but is to be kept and reported as without effect.
+    /// Whether `value` is accepted, but kept and reported as having no effect.
     pub(super) fn keeps(&self, value: &str) -> bool {
         self.kept && self.accepts(value) && !same_text(self.defaults[0], value)
     }
@@ -127,10 +127,10 @@ impl Known {
             || self.name == READ_AMP && value.parse::<u64>().is_ok_and(|bits| bits as u32 == 0)
     }
 
-    /// The refusal of any other value; what the name is, is for whoever was given it to say.
+    /// The error for any other value. The caller adds the setting's name.
     pub fn refusal(&self) -> Error {
         Error::not_supported(format!(
-            "it is known but not supported yet: only its default '{}' is accepted",
+            "known but not supported yet; only the default '{}' is accepted",
             self.defaults[0]
         ))
     }
@@ -160,7 +160,7 @@ const fn table(name: &'static str, defaults: &'static [&'static str]) -> Known {
     Known { section: Section::Table, name, defaults, in_both: true, any_number: false, kept: false }
 }
 
-/// All of them, by section and name. Names of RocksDB 7.8 to 11.9.
+/// All such settings of RocksDB 7.8 to 11.9, by section and name.
 pub const KNOWN: &[Known] = &[
     db("access_hint_on_compaction_start", &["NORMAL"]).one_version(),
     db("advise_random_on_open", &["true", "1"]),
@@ -312,7 +312,7 @@ const NEW_COMPRESSION_OPTS: &str = "{checksum=false;max_dict_buffer_bytes=0;enab
 const DEFAULT_METADATA_CACHE_OPTIONS: &str = "{unpartitioned_pinning=kFallback;\
     partition_pinning=kFallback;top_level_index_pinning=kFallback;}";
 
-/// Fields of nested structs that only newer versions know.
+/// Fields of nested structs that only newer versions of RocksDB know.
 const KNOWN_NESTED: &[Known] = &[
     // Tables that change their temperature are rewritten, whatever it says.
     nested("allow_trivial_copy_when_change_temperature", &["false", "0", "true", "1"]),
@@ -323,7 +323,7 @@ const KNOWN_NESTED: &[Known] = &[
     nested("ttl", &["0"]),
 ];
 
-/// Rows of nested structs that RocksDB 7.8 does not know: written only where they are not at their
+/// Rows of nested structs that RocksDB 7.8 does not know. They are written only if not at their
 /// default.
 pub(super) const NEWER_NESTED: &[&str] = &[
     "max_read_amp",
@@ -343,20 +343,20 @@ const fn nested(name: &'static str, defaults: &'static [&'static str]) -> Known 
     }
 }
 
-/// The known setting called `name`, which stands outside any other.
+/// The known setting called `name`, outside nested structs.
 pub fn find(name: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == name)
 }
 
-/// Whether a setting of that name stands in one of the tables.
+/// Whether one of the tables has a row of that name.
 pub(super) fn is_row(name: &str) -> bool {
     super::names::rows().any(|row| row.name == name)
 }
 
-/// Accepts a nested field that is not among `rows` if it is known and at its default.
+/// Accepts a nested field that is not in `rows` if it is known and has its default.
 ///
 /// # Errors
-/// `NotSupported` for another value, `InvalidArgument` for an unknown name; both
+/// `NotSupported` for another value, `InvalidArgument` for an unknown name. Both have
 /// [`SubCode::OtherRelease`], because some RocksDB from 7.8 on does not know the name.
 pub(super) fn check_nested(name: &str, value: &str, rows: &[Row]) -> Result<()> {
     match KNOWN_NESTED.iter().find(|known| known.name == name) {

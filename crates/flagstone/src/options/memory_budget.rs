@@ -1,31 +1,31 @@
-//! `memory_budget`: none, a number, or a part of what suits the machine.
+//! `memory_budget`: none, a number of bytes, or a share of the machine's memory.
 
 use super::value::{RandomBits, SettingValue};
 use crate::base::{Error, Result};
 use crate::env::{GroupMember, SharedGroup, memory_limit};
 
-/// The smallest budget that an engine can live with.
+/// The smallest budget that the engine can work with.
 const BUDGET_MIN: u64 = 8 << 20;
 
 /// The open databases of this process with [`MemoryBudget::Auto`].
 static AUTO: SharedGroup = SharedGroup::new();
 
-/// How much memory the engine keeps to.
+/// How much memory the engine may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemoryBudget {
-    /// There is no budget.
+    /// No budget.
     None,
-    /// Half of what the process may have ([`memory_limit`]) is for all of its databases that say
-    /// so, an equal part for each that is open, and at least 8 MiB; the system's page cache and the
-    /// program have the other half. None where the system does not tell what there is.
+    /// Half of the memory that the process may have ([`memory_limit`]), divided equally among its
+    /// open databases with this setting, and at least 8 MiB for each. The other half is left to the
+    /// system's page cache and the program. No budget if the system does not report its memory.
     #[default]
     Auto,
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
 }
 
 impl MemoryBudget {
-    /// The budget in bytes, now; 0 for none.
+    /// The current budget in bytes; 0 for none.
     pub fn bytes(self) -> u64 {
         match self {
             Self::None => 0,
@@ -36,18 +36,18 @@ impl MemoryBudget {
     }
 
     /// # Errors
-    /// `InvalidArgument` for one that is too small.
+    /// `InvalidArgument` for a budget that is too small.
     pub(super) fn check(self) -> Result<()> {
         match self {
             Self::Bytes(total @ ..BUDGET_MIN) => Err(Error::invalid_argument(format!(
-                "memory_budget={total} is too small: give at least {BUDGET_MIN} bytes, 0 for no budget, or auto"
+                "memory_budget={total} is too small; use at least {BUDGET_MIN} bytes, 0 for no budget, or auto"
             ))),
             _ => Ok(()),
         }
     }
 
-    /// A database with this budget is open until what is returned is dropped; `hear` is called when
-    /// its part has changed.
+    /// Counts the database with this budget as open until the returned guard is dropped. `hear` is
+    /// called when its share has changed.
     pub(crate) fn join(self, hear: impl Fn() + Send + Sync + 'static) -> Option<GroupMember> {
         // Under the scheduler of `tests/schedule` the databases of one schedule must not wait
         // for those of another.

@@ -19,19 +19,19 @@ use super::text::{pairs, without_braces};
 use super::value::{RandomBits, SettingValue};
 use crate::base::{Error, Result, SubCode};
 
-/// Which structure holds what is not yet flushed.
+/// The data structure of memtables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemTableFactory {
-    /// A B+tree for the plain byte order, a skip list for any other.
+    /// A B+tree in plain byte order, a skip list in any other order.
     #[default]
     BTree,
     /// A skip list.
     SkipList,
-    /// Unsorted until it is read, which should not be before it is full: for bulk loads.
+    /// Unsorted until first read. For bulk loads that are read only once the memtable is full.
     Vector,
     /// Small lists found by a hash of the key's prefix; needs `prefix_extractor`.
     PrefixHash {
-        /// How many lists there are at most; memtables that are too small for so many get fewer.
+        /// Maximum number of lists; small memtables get fewer.
         bucket_count: u64,
     },
 }
@@ -97,7 +97,7 @@ impl MemTableFactory {
                     if WITHOUT_EFFECT.contains(&name) => {}
                 _ => {
                     return Err(Error::invalid_argument(format!(
-                        "'{name}' is no parameter of '{id}'"
+                        "'{id}' has no parameter '{name}'"
                     ))
                     .with_subcode(SubCode::OtherRelease));
                 }
@@ -132,7 +132,7 @@ impl MemTableFactory {
             Self::Vector => Ok(self),
             Self::SkipList if number == 0 => Ok(self),
             Self::SkipList => Err(Error::not_supported(format!(
-                "lookahead {number} is not supported: only 0, and no lookahead at all, is accepted"
+                "lookahead {number} is not supported; use 0 or leave it out"
             ))),
             Self::BTree => Err(Error::invalid_argument("a B+tree takes no parameter")),
         }

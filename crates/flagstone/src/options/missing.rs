@@ -1,5 +1,4 @@
-//! Components of an application's own: an OPTIONS file names them, and only the application can
-//! give them.
+//! Components that an OPTIONS file names and only the application can supply.
 
 use std::sync::Arc;
 
@@ -21,21 +20,21 @@ const COMPARATOR: &str = "comparator";
 const MERGE_OPERATOR: &str = "merge_operator";
 const PREFIX_EXTRACTOR: &str = "prefix_extractor";
 
-/// What makes tables.
+/// The component that creates tables.
 pub(super) const TABLE_FACTORY: &str = "table_factory";
 
-/// In an OPTIONS file the components stand in this order.
+/// The components in the order in which an OPTIONS file lists them.
 pub(super) const COMPONENTS: [&str; 3] = [COMPARATOR, MERGE_OPERATOR, PREFIX_EXTRACTOR];
 
-/// Stands in for a merge operator that the program does not have: it merges nothing, so operands
-/// stay as they are, also in compactions, and who asks for the value of a key that has some is told
-/// why there is none.
+/// Stands in for a merge operator that the program does not have. It merges nothing: operands stay
+/// as they are, also in compactions, and reading a key that has some fails with an error that says
+/// why.
 pub(super) struct MissingMergeOperator {
     text: String,
 }
 
 impl MissingMergeOperator {
-    /// For the operator that an OPTIONS file describes so.
+    /// A stand-in for the operator that an OPTIONS file describes by `text`.
     pub fn new(text: &str) -> Self {
         Self { text: text.to_owned() }
     }
@@ -65,8 +64,8 @@ impl MergeOperator for MissingMergeOperator {
 
     fn refusal(&self, key: &[u8], operand_count: usize) -> Error {
         Error::invalid_argument(format!(
-            "the value of key '{}' is {operand_count} operands of merge operator '{}', which is not built in: only a program \
-             that supplies it can read the key",
+            "the value of key '{}' consists of {operand_count} operands of merge operator '{}', which is not built in; only a \
+             program that supplies it can read the key",
             key_in_words(key),
             self.name()
         ))
@@ -74,9 +73,9 @@ impl MergeOperator for MissingMergeOperator {
 }
 
 impl ColumnFamilyOptions {
-    /// Puts [`KeepEverything`] in the place of filters that an OPTIONS file named and that were not
-    /// given: the database can then be written to, nothing is filtered, and the OPTIONS file goes
-    /// on naming them.
+    /// Replaces compaction filters that an OPTIONS file names and the program did not supply by
+    /// [`KeepEverything`]. The database can then be written to, nothing is filtered, and the
+    /// OPTIONS file keeps naming the filters.
     pub fn stand_in_for_filters(&mut self) {
         for name in [FILTER, FILTER_FACTORY] {
             let Some(missing) = self.missing_filter(name) else { continue };
@@ -88,14 +87,14 @@ impl ColumnFamilyOptions {
         }
     }
 
-    /// Makes do without a merge operator and a prefix extractor that an OPTIONS file names, that
-    /// are not built in, and that were not given. The database can then be read, but for the values
-    /// of keys that were merged into, and be written to; compactions leave operands as they are,
-    /// new tables have no filter by prefix, and the OPTIONS file goes on naming both. There is no
-    /// making do without a comparator.
+    /// Allows opening without a merge operator and a prefix extractor that an OPTIONS file names,
+    /// that are not built in, and that the program did not supply. Reads work except for keys with
+    /// merge operands, and so do writes. Compactions leave operands as they are, new tables have no
+    /// prefix filter, and the OPTIONS file keeps naming both components. A comparator cannot be
+    /// replaced.
     ///
     /// # Errors
-    /// `InvalidArgument` for a description of a merge operator that is malformed.
+    /// `InvalidArgument` for a malformed description of a merge operator.
     pub fn stand_in_for_components(&mut self) -> Result<()> {
         if let Some(missing) = self.missing_component(MERGE_OPERATOR) {
             self.merge_operator = Some(super::ttl::stand_in_for_merge_operator(&missing.value)?);
@@ -122,7 +121,7 @@ impl ColumnFamilyOptions {
         Ok(())
     }
 
-    /// New tables have another index; the OPTIONS file goes on naming the one that was asked for.
+    /// Gives new tables another index; the OPTIONS file keeps naming the requested one.
     pub(super) fn make_do_without_hash_index(&mut self) {
         let asked = std::mem::take(&mut self.table.index_type);
         self.keep(Section::Table, "index_type", asked.text(), self.table.index_type.text());
@@ -135,8 +134,8 @@ impl ColumnFamilyOptions {
         });
     }
 
-    /// What the OPTIONS file calls a component, if it is not built in and was neither given nor
-    /// made do without.
+    /// The OPTIONS file's entry for a component that is neither built in nor supplied nor stood in
+    /// for.
     fn missing_component(&self, name: &str) -> Option<&KeptSetting> {
         let is_given = match name {
             COMPARATOR => matches!(self.comparator, Comparator::Custom(_)),
@@ -147,15 +146,15 @@ impl ColumnFamilyOptions {
         (!is_given).then_some(kept)
     }
 
-    /// A component's text in an OPTIONS file, which goes on naming those that are missing.
+    /// A component's text in an OPTIONS file, which keeps naming missing ones.
     pub(super) fn component_text(&self, name: &str) -> String {
         let text = self.get(name).expect("a family knows its components");
         let kept = self.kept.iter().find(|kept| kept.name == name);
         kept.filter(|_| text == null_text()).map_or(text, |kept| kept.value.clone())
     }
 
-    /// Tables of another kind cannot be read, and RocksDB with that kind cannot read those of this
-    /// engine.
+    /// Checks that the tables are block-based. Tables of another kind cannot be read, and RocksDB
+    /// set to another kind cannot read this engine's tables.
     pub(super) fn check_table_factory_is_built_in(&self) -> Result<()> {
         let Some(kept) = self.kept.iter().find(|kept| kept.name == TABLE_FACTORY) else {
             return Ok(());
@@ -168,28 +167,30 @@ impl ColumnFamilyOptions {
         Err(at_file(refusal, kept))
     }
 
-    /// Without its comparator nothing is found in a database, and without its merge operator not
-    /// what was merged.
+    /// Checks that comparator and merge operator are supplied. Without the comparator no key is
+    /// found, without the merge operator no merged value.
     pub(super) fn check_components_are_given(&self) -> Result<()> {
         self.check_given(COMPARATOR, "")?;
-        self.check_given(MERGE_OPERATOR, ", or call stand_in_for_components() to make do without")
+        self.check_given(MERGE_OPERATOR, ", or call stand_in_for_components() to open without it")
     }
 
-    /// Without its prefix extractor, new tables would quietly have no filter by prefix.
+    /// Checks that the prefix extractor is supplied. Without it new tables would silently lack a
+    /// prefix filter.
     pub(super) fn check_extractor_is_given(&self) -> Result<()> {
         self.check_given(
             PREFIX_EXTRACTOR,
-            ", call stand_in_for_components() to make do without, or set \"prefix_extractor\" to \"nullptr\" to give it up",
+            ", call stand_in_for_components() to open without it, or set \"prefix_extractor\" to \"nullptr\" to give it up",
         )
     }
 
-    /// What the OPTIONS file calls the filter (or factory), if neither was given.
+    /// The OPTIONS file's name for a filter or filter factory that was not supplied.
     fn missing_filter(&self, name: &str) -> Option<String> {
         let kept = self.kept.iter().find(|kept| kept.name == name)?;
         (!self.filters_compactions()).then(|| kept.value.clone())
     }
 
-    /// Without its filter, a database would quietly keep what it was promised to lose.
+    /// Checks that compaction filters are supplied. Without them the database would silently keep
+    /// what they should remove.
     pub(super) fn check_filters_are_given(&self) -> Result<()> {
         let missing = [FILTER, FILTER_FACTORY]
             .into_iter()
@@ -212,7 +213,7 @@ impl ColumnFamilyOptions {
     }
 }
 
-/// The error with the OPTIONS file that it is about, if that is known.
+/// The error with the OPTIONS file that it concerns, if known.
 fn at_file(error: Error, kept: &KeptSetting) -> Error {
     match &kept.file {
         Some(file) => error.at(file),

@@ -1,4 +1,5 @@
-//! By which names options are set, and whose they are.
+//! The names under which options are set, and whether they belong to a database, a column family or
+//! a table.
 
 use crate::base::{Error, Result};
 
@@ -13,7 +14,7 @@ use super::table::{Row, Section, Settings};
 use super::table_settings::TableSettings;
 use super::text::{nearest, pairs, without_braces};
 
-/// Names of components, which are set by the name of something built in.
+/// Components, which are set by the name of a built-in one.
 const COMPONENT_NAMES: [&str; 10] = [
     "comparator",
     "merge_operator",
@@ -27,12 +28,12 @@ const COMPONENT_NAMES: [&str; 10] = [
     AUTO_TUNED,
 ];
 
-/// Names under which a struct of table settings is set.
+/// Names of the struct of table settings.
 pub(super) const TABLE_FACTORY_NAMES: [&str; 2] = ["block_based_table_factory", "table_factory"];
 
-/// A setting's parts where it is a struct of table settings
-/// (`block_based_table_factory={name=value;...}`), each under a name of its own, and else the
-/// setting: RocksDB has the block cache in that struct, which here is the database's.
+/// Splits a struct of table settings (`block_based_table_factory={name=value;...}`) into its
+/// settings; any other setting is returned as it is. RocksDB keeps the block cache in that struct;
+/// here it belongs to the database.
 ///
 /// # Errors
 /// `InvalidArgument` saying what is malformed.
@@ -49,17 +50,17 @@ pub fn taken_apart(name: &str, value: &str) -> Result<Vec<(String, String)>> {
 /// A shorter name of a setting.
 const ALIASES: [(&str, &str); 1] = [("memtable", "memtable_factory")];
 
-/// The setting's own name.
+/// The full name of a setting that may be given by its short name.
 pub(super) fn without_alias(name: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
 }
 
-/// All rows that stand outside any other setting.
+/// All rows outside nested structs.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     DbSettings::ROWS.iter().chain(CfSettings::ROWS).chain(TableSettings::ROWS)
 }
 
-/// The refusal of a name that does not stand where it was looked for.
+/// The error for a name that does not exist where it was looked for.
 pub(super) fn unknown_name(name: &str) -> Error {
     let all = rows()
         .map(|row| row.name)
@@ -70,7 +71,7 @@ pub(super) fn unknown_name(name: &str) -> Error {
     Error::invalid_argument(match nearest(name, all) {
         Some(near) if near == name => {
             format!(
-                "'{name}' is an option of something else: database, column family and tables each have their own"
+                "'{name}' is set elsewhere: database, column families and tables each have their own options"
             )
         }
         Some(near) => format!("there is no option '{name}'; did you mean '{near}'?"),
@@ -78,16 +79,16 @@ pub(super) fn unknown_name(name: &str) -> Error {
     })
 }
 
-/// Checks that a setting may change while the database is open, and belongs to the database, or
-/// (`of_database` false) to a column family.
+/// Checks that a setting may change while the database is open, and that it belongs to the database
+/// or, if `of_database` is false, to a column family.
 ///
 /// # Errors
-/// `InvalidArgument` if it may not, or there is none of that name.
+/// `InvalidArgument` otherwise, or if there is no such setting.
 pub fn check_live(name: &str, of_database: bool) -> Result<()> {
     if let Some((prefix @ ("db" | "cf"), own)) = name.split_once('.') {
         let call = if prefix == "db" { "set_db_options" } else { "set_options" };
         return Err(Error::invalid_argument(format!(
-            "'{name}': {call} takes the name alone, '{own}', without '{prefix}.'"
+            "'{name}': {call} expects '{own}' without '{prefix}.'"
         )));
     }
     let outer = without_alias(name.split('.').next().unwrap_or(name));
@@ -95,7 +96,7 @@ pub fn check_live(name: &str, of_database: bool) -> Result<()> {
     let (row, known) = (rows().find(|row| row.name == outer), known::find(name));
     if row.is_some_and(|row| !row.live) || COMPONENT_NAMES.contains(&outer) {
         return Err(Error::invalid_argument(format!(
-            "option '{name}' cannot change while the database is open: close it, set it, and open again"
+            "option '{name}' cannot change while the database is open; close it, set the option, and reopen"
         )));
     }
     if row.is_none() && known.is_none() && removed::find(outer).is_none() && !is_table {
@@ -105,10 +106,10 @@ pub fn check_live(name: &str, of_database: bool) -> Result<()> {
         || known.is_some_and(|known| known.section == Section::Db);
     match (is_the_database_s, of_database) {
         (true, false) => Err(Error::invalid_argument(format!(
-            "'{name}' is an option of the database: set it with set_db_options"
+            "'{name}' is an option of the database; set it with set_db_options"
         ))),
         (false, true) => Err(Error::invalid_argument(format!(
-            "'{name}' is an option of column families: set it with set_options"
+            "'{name}' is an option of column families; set it with set_options"
         ))),
         _ => Ok(()),
     }

@@ -181,7 +181,7 @@ impl Parser {
                 let index = self.places.get(&name).copied();
                 let missing = || {
                     Error::invalid_argument(format!(
-                        "table options of '{name}' without CFOptions before"
+                        "table options of '{name}' without CFOptions before them"
                     ))
                 };
                 Place::Table(index.ok_or_else(missing)?)
@@ -232,7 +232,7 @@ impl Parser {
     fn pair(&mut self, name: &str, value: &str) -> Result<()> {
         let (section, result) = match &self.place {
             Place::Start => {
-                return Err(Error::invalid_argument(format!("'{name}' stands before any section")));
+                return Err(Error::invalid_argument(format!("'{name}' comes before any section")));
             }
             Place::Version => return self.version_pair(name, value),
             Place::Unknown => {
@@ -402,7 +402,7 @@ impl Parser {
         self.loaded.options.cf = default.clone();
         if self.not_kept > 0 {
             self.loaded.unknown.push(format!(
-                "{} {} not known, not acted on and not written again",
+                "{} {} unknown, without effect and not written again",
                 counted(self.not_kept, "more name"),
                 form(self.not_kept, "is", "are")
             ));

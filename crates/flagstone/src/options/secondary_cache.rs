@@ -123,7 +123,7 @@ impl Options {
         };
         if shape.second.is_some_and(|second| second > 0) {
             return Err(Error::not_supported(
-                "a cache of values has no second tier: the files hold them in compressed form",
+                "a blob cache has no second tier: blob files are compressed already",
             ));
         }
         self.blob_cache = None;
@@ -155,7 +155,7 @@ fn num_shard_bits(text: &str) -> Result<Option<u32>> {
         Err(_) => Ok(None),
         Ok(bits) if bits <= MAX_SHARD_BITS => Ok(Some(bits)),
         Ok(_) => Err(Error::invalid_argument(format!(
-            "{NUM_SHARD_BITS}={text}: a cache has at most two to the power of {MAX_SHARD_BITS} shards"
+            "{NUM_SHARD_BITS}={text}: at most {MAX_SHARD_BITS} is possible"
         ))),
     }
 }

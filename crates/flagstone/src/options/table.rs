@@ -15,7 +15,7 @@ use crate::base::{Error, Result};
 
 use super::value::{RandomBits, SettingValue};
 
-/// Which part of an OPTIONS file a setting stands in.
+/// The section of an OPTIONS file that a setting belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
     /// `[DBOptions]`
@@ -24,24 +24,24 @@ pub enum Section {
     ColumnFamily,
     /// `[TableOptions/BlockBasedTable "name"]`
     Table,
-    /// Within the braces of another setting.
+    /// Inside the braces of another setting.
     Nested,
 }
 
-/// What is known of a setting apart from its value.
+/// The description of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// RocksDB's name.
     pub name: &'static str,
-    /// Where it stands in an OPTIONS file.
+    /// Its section in an OPTIONS file.
     pub section: Section,
     /// Whether it may change while the database is open.
     pub live: bool,
-    /// What it does.
+    /// What it means, as printed to users.
     pub documentation: &'static str,
 }
 
-/// What every struct of settings can do; implemented by `settings!` only.
+/// Operations on a struct of settings; implemented only by `settings!`.
 pub trait Settings: Sized {
     /// The rows, in the order of declaration.
     const ROWS: &'static [Row];
@@ -52,27 +52,27 @@ pub trait Settings: Sized {
     /// The text of the setting called `name`; `None` if there is none.
     fn text(&self, name: &str) -> Option<String>;
 
-    /// Checks that every value lies in its range.
+    /// Checks that every value is in its range.
     ///
     /// # Errors
-    /// `InvalidArgument` naming the setting, its value and its range; `NotSupported` for one that
-    /// is only planned.
+    /// `InvalidArgument` naming the setting, its value and its range; `NotSupported` for a setting
+    /// that is only planned.
     fn check_ranges(&self) -> Result<()>;
 
-    /// Takes the setting called `name` to the nearest value of its range, and says whether it lay
-    /// outside.
+    /// Moves the setting called `name` to the nearest value in its range, and returns whether it
+    /// was outside.
     fn fit(&mut self, name: &str) -> bool;
 
     /// Random values, each in its range.
     fn sample_all(random: RandomBits<'_>) -> Self;
 }
 
-/// The error for a value out of its range.
+/// The error for a value outside its range.
 pub(super) fn out_of_range(name: &str, value: &str, range: &str) -> Error {
-    Error::invalid_argument(format!("option '{name}' is {value}; it must lie in {range}"))
+    Error::invalid_argument(format!("option '{name}' is {value}; it must be in {range}"))
 }
 
-/// Takes a value to the nearest one in `range`, and says whether it lay outside.
+/// Moves a value to the nearest one in `range`, and returns whether it was outside.
 pub(super) fn fit<T: PartialOrd + Clone>(value: &mut T, range: &RangeInclusive<T>) -> bool {
     if range.contains(value) {
         return false;
@@ -81,7 +81,7 @@ pub(super) fn fit<T: PartialOrd + Clone>(value: &mut T, range: &RangeInclusive<T
     true
 }
 
-/// Assigns a setting that is not acted on yet: only its default is taken.
+/// Assigns a setting that the engine does not act on yet; only its default is accepted.
 pub(super) fn assign_planned<T: SettingValue>(slot: &mut T, default: T, text: &str) -> Result<()> {
     let mut value = default.clone();
     value.assign(text)?;
@@ -92,7 +92,7 @@ pub(super) fn assign_planned<T: SettingValue>(slot: &mut T, default: T, text: &s
     Ok(())
 }
 
-/// The same for a field that was set directly.
+/// Checks such a setting if it was set as a field.
 pub(super) fn check_planned<T: SettingValue>(name: &str, value: &T, default: &T) -> Result<()> {
     if value == default {
         return Ok(());
@@ -102,7 +102,7 @@ pub(super) fn check_planned<T: SettingValue>(name: &str, value: &T, default: &T)
 
 fn not_supported_yet<T: SettingValue>(default: &T) -> Error {
     Error::not_supported(format!(
-        "it is known but not supported yet: only its default '{}' is accepted",
+        "known but not supported yet; only the default '{}' is accepted",
         default.text()
     ))
 }

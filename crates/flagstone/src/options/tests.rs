@@ -250,7 +250,7 @@ fn values_of_rocksdb_s_that_do_not_exist_here_are_kept() {
 fn what_only_a_newer_flagstone_has_is_kept() {
     let text = "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\n  # flagstone:brand_new=1\n[CFOptions \"default\"]\n";
     let read = file::parse(text).unwrap();
-    assert!(read.warnings()[0].contains("'brand_new=1' is not known"), "{:?}", read.warnings());
+    assert!(read.warnings()[0].contains("'brand_new=1' is unknown"), "{:?}", read.warnings());
     let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
     assert!(again.contains("\n  # flagstone:brand_new=1\n"), "{again}");
     assert!(file::parse(&text.replace("# flagstone:", "")).is_err());
@@ -394,7 +394,7 @@ fn of_very_much_that_is_not_known_the_first_is_kept() {
     assert_eq!(warnings.len(), 1000 + 1 + 1);
     assert!(warnings.iter().all(|sentence| sentence.len() < 300), "{}", warnings[0].len());
     assert!(
-        warnings[0].starts_with("option 'xxx") && warnings[0].contains("x..=1' is not known"),
+        warnings[0].starts_with("option 'xxx") && warnings[0].contains("x..=1' is unknown"),
         "{}",
         warnings[0]
     );
@@ -402,7 +402,7 @@ fn of_very_much_that_is_not_known_the_first_is_kept() {
     let not_kept = 2 * (1 << 17) - 2 * 999;
     assert_eq!(
         warnings[1001],
-        format!("{not_kept} more names are not known, not acted on and not written again")
+        format!("{not_kept} more names are unknown, without effect and not written again")
     );
     assert_eq!(read.options.kept_sections[0].settings.len(), 999);
 }
@@ -435,7 +435,7 @@ fn what_has_no_effect_is_accepted_and_kept_for_rocksdb() {
     let read = file::parse(&written).unwrap();
     for (name, value) in all() {
         assert!(written.contains(&format!("\n  {name}={value}\n")), "{name}: {written}");
-        let note = format!("option '{name}={value}' is known but not acted on");
+        let note = format!("option '{name}={value}' is known but has no effect");
         assert!(
             options.warnings().contains(&note) && read.options.warnings().contains(&note),
             "{name}"

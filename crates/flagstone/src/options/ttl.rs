@@ -69,7 +69,7 @@ pub(super) fn filter_factory(text: &str) -> Result<Option<TtlCompactionFilterFac
                 // RocksDB takes what is negative for no end.
                 let ttl = value.parse::<i32>();
                 let ttl = ttl.map_err(|_| {
-                    Error::invalid_argument(format!("'{value}' is no number of seconds"))
+                    Error::invalid_argument(format!("'{value}' is not a number of seconds"))
                 })?;
                 seconds = u64::try_from(ttl).unwrap_or(0);
             }

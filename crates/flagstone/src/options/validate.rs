@@ -36,7 +36,7 @@ impl ColumnFamilyOptions {
         self.check_components_are_given()?;
         if self.comparator.is_unknown() {
             return Err(Error::invalid_argument(format!(
-                "comparator '{}' is only a name, by which no key is found: give the one that the keys were written with",
+                "comparator '{}' is only a name and cannot find keys; supply the one that the keys were written with",
                 self.comparator.name()
             )));
         }
@@ -249,7 +249,7 @@ impl Options {
         let shares_cache = self.block_cache.is_some() || self.blob_cache.is_some();
         if shares_cache && matches!(self.memory_budget, MemoryBudget::Bytes(_)) {
             return Err(Error::invalid_argument(
-                "a memory_budget in bytes is one database's and sizes its caches: leave it out, or share no block_cache and no \
+                "a memory_budget in bytes sizes the caches of one database; leave it out, or share no block_cache and no \
                  blob_cache",
             ));
         }
@@ -264,7 +264,7 @@ impl Options {
         self.validate()?;
         if self.background_niceness > 0 && !cfg!(target_os = "linux") {
             return Err(Error::not_supported(
-                "background_niceness: only Linux has a niceness for each thread",
+                "background_niceness: only Linux supports a niceness per thread",
             ));
         }
         self.cf.validate_for_writing()

@@ -122,7 +122,7 @@ fn rebuild(
     data.remove(source);
     let mut directory = Directory::list(fs, source, &data, wals)?;
     if directory.is_empty() {
-        return Err(Error::invalid_argument("there are no files of a database here").at(source));
+        return Err(Error::invalid_argument("there are no database files here").at(source));
     }
     check_permitted(fs, source, &directory)?;
     check_target(fs, target)?;

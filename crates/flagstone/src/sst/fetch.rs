@@ -76,7 +76,7 @@ impl BlockSource {
     fn length_of(&self, handle: BlockHandle) -> Result<usize> {
         if handle.end() > self.file_size {
             return Err(
-                self.locate(Error::corruption("block lies beyond the end of the file"), handle)
+                self.locate(Error::corruption("block is beyond the end of the file"), handle)
             );
         }
         if handle.size > u64::from(u32::MAX) {
@@ -273,7 +273,7 @@ impl BlockSource {
             (bytes, 0) => Ok(bytes),
             _ => {
                 Err(self
-                    .locate(Error::corruption("a block that must not be compressed is"), handle))
+                    .locate(Error::corruption("a block is compressed that must not be"), handle))
             }
         }
     }

@@ -232,7 +232,7 @@ impl Footer {
         match fixed64_at(footer, FEATURES_AT).unwrap_or_default() {
             0 => Ok(decoded),
             features => Err(Error::not_supported(format!(
-                "the table's footer asks for features of a later RocksDB, {features:#018x}; none is known"
+                "the table's footer requires features of a later RocksDB, {features:#018x}, that are not supported"
             ))),
         }
     }

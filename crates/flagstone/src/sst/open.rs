@@ -301,7 +301,7 @@ fn check_internal_keys(index: &IndexBlock) -> Result<()> {
         Ok(())
     } else {
         Err(Error::corruption(
-            "the table does not say that its index has user keys, and it has no internal keys",
+            "the table's index has neither internal keys nor a note that it has user keys",
         ))
     }
 }

@@ -277,7 +277,7 @@ impl TableProperties {
         let number = Decoder::new(bytes).varint64();
         number
             .map(Some)
-            .ok_or_else(|| Error::corruption(format!("table property {name} is no number")))
+            .ok_or_else(|| Error::corruption(format!("table property {name} is not a number")))
     }
 
     fn flag(&self, name: &str) -> Option<bool> {
@@ -399,7 +399,7 @@ impl TableProperties {
         let stored = match stored {
             None => 0,
             Some(bytes) => fixed64_at(bytes, 0)
-                .ok_or_else(|| Error::corruption("global sequence number is no fixed64"))?,
+                .ok_or_else(|| Error::corruption("global sequence number is not a fixed64"))?,
         };
         let effective = match largest {
             Some(largest) if stored != 0 && stored != largest => {

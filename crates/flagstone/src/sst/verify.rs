@@ -192,7 +192,7 @@ impl Check<'_> {
         loop {
             if let Err(error) = step {
                 self.fault(
-                    error.context("index partition; the blocks behind it were not checked"),
+                    error.context("index partition; the blocks after it were not checked"),
                     None,
                 );
                 return false;

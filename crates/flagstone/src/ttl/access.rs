@@ -233,7 +233,7 @@ impl TtlDb {
                 | Operation::CommitWithTimestamp { .. }
                 | Operation::Rollback { .. } => {
                     return Err(Error::not_supported(
-                        "a TTL database takes values, operands and deletions: nothing else has a place for a stamp",
+                        "a TTL database accepts only values, merge operands and deletions; other entries cannot carry a time",
                     ));
                 }
             }

@@ -180,12 +180,12 @@ fn a_copy_that_went_on_otherwise_is_another_database() {
     assert_eq!((same_place.next_sequence, same_place.wal), (position.next_sequence, position.wal));
     let error = copy.error_after(position);
     assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-    assert!(error.to_string().contains("another record ends there"), "{error}");
+    assert!(error.to_string().contains("a different record ends there"), "{error}");
     // What the next WAL says of the one before is the same in both.
     copy.db.flush_all().unwrap();
     copy.put(&["d"]);
     let error = copy.error_after(position);
-    assert!(error.to_string().contains("another record ends there"), "{error}");
+    assert!(error.to_string().contains("a different record ends there"), "{error}");
 }
 
 /// What the WAL says of the one before was nowhere to be seen, and the replica was to make a new

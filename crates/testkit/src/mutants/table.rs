@@ -27,7 +27,7 @@ pub const CAUGHT: &[Caught<'static>] = &[
         "the MANIFEST lists this file, but it is missing",
     ),
     experiment("SkipTableSync", "crashes-reopen-kept", "Sst file size mismatch"),
-    experiment("SkipBlobSync", "crashes-checkpoint", "too few for a blob file"),
+    experiment("SkipBlobSync", "crashes-checkpoint", "a blob file cannot have only"),
     experiment("SkipBlobSyncBeforeWal", "crashes-blobs-at-commit", "is lost and was durable"),
     experiment("SkipWalDirectorySync", "crashes-wal-dir", "is lost and was durable"),
     experiment("SkipSyncAfterRename", "crashes-creation", "OPTIONS say|cannot open"),

@@ -19,14 +19,11 @@ impl fmt::Display for Remedy {
             Self::SetBack { .. } => self.write_setting_back(f),
             Self::MoreMemory { when, what, but } => write!(f, "{when}{what}{but}"),
             Self::MindRateLimit { bytes_per_second } => {
-                write!(
-                    f,
-                    "they may have no more than rate_limiter_bytes_per_sec={bytes_per_second}"
-                )
+                write!(f, "they are limited to rate_limiter_bytes_per_sec={bytes_per_second}")
             }
             Self::SeeBelow { otherwise } => write!(
                 f,
-                "see below for what flushes and compactions are behind with; if nothing is, {}",
+                "see below for what delays flushes and compactions; if nothing is listed, {}",
                 sentence(otherwise)
             ),
             Self::MakeSpace { .. }
@@ -34,11 +31,11 @@ impl fmt::Display for Remedy {
             | Self::MakeSpaceForWal { .. } => self.write_space(f),
             Self::DropSnapshotFirst { seconds, taken_at, writes } => write!(
                 f,
-                "drop the snapshot that was taken {seconds} s ago at {taken_at} first, which keeps what {writes} writes since \
-                 have deleted or overwritten"
+                "first drop the snapshot taken {seconds} s ago at {taken_at}, which keeps what {writes} writes since then have \
+                 deleted or overwritten"
             ),
             Self::LetGo { when, but } => {
-                write!(f, "{when}drop what Db::hold_automatic_compactions has returned{but}")
+                write!(f, "{when}drop the guard that Db::hold_automatic_compactions returned{but}")
             }
             Self::Compact { what, family, bottommost, is_running, but } => {
                 let command =
@@ -51,11 +48,13 @@ impl fmt::Display for Remedy {
                 "a burst of writes may leave up to burst_space_amplification ({burst}); compactions take it down to \
                  max_space_amplification ({most}) while the database is open"
             ),
-            Self::AnotherStyle { when } => write!(f, "{when}open it with another compaction_style"),
+            Self::AnotherStyle { when } => {
+                write!(f, "{when}open the database with another compaction_style")
+            }
             Self::SettleWal { may_skip } => f.write_str(settling(*may_skip)),
             Self::RaiseNumLevels { to } => write!(
                 f,
-                "set it to {to} or more; where there is to be less, first have a manual compaction move the tables up, by \
+                "set it to {to} or more; for fewer levels, first move the tables up with a manual compaction with \
                  `change_level` (flagstone compact --change-level)"
             ),
             Self::HoldAllFiles { limit, wanted } => {
@@ -63,8 +62,8 @@ impl fmt::Display for Remedy {
                     limit.map_or_else(|| "not known".to_string(), |limit| limit.to_string());
                 write!(
                     f,
-                    "raise the hard limit of open files, which is {limit}, to {wanted} or more (ulimit -n NUMBER as root, \
-                     LimitNOFILE=NUMBER of a service)"
+                    "raise the hard limit on open files, now {limit}, to {wanted} or more (ulimit -n NUMBER as root, \
+                     LimitNOFILE=NUMBER for a service)"
                 )
             }
             Self::ShowByKind { command } => write!(f, "by its name {command} shows it"),
@@ -76,12 +75,12 @@ impl fmt::Display for Remedy {
 /// What to do about a WAL that is damaged in its middle.
 fn settling(may_skip: bool) -> &'static str {
     if may_skip {
-        "do not open it for writing before this is settled: restore the WAL from a copy; or have every intact record, those \
-         behind it too, in a new database: flagstone salvage; or open with wal_recovery_mode=kSkipAnyCorruptedRecords, which \
-         goes on behind the damaged block of 32 KiB"
+        "do not open it for writing yet: restore the WAL from a copy; or run flagstone salvage, which saves every intact \
+         record, including those after the damage, to a new database; or open with wal_recovery_mode=kSkipAnyCorruptedRecords, \
+         which skips the damaged 32 KiB block"
     } else {
-        "do not open it for writing before this is settled: restore the WAL from a copy; or have every intact record, those \
-         behind it too, in a new database: flagstone salvage"
+        "do not open it for writing yet: restore the WAL from a copy; or run flagstone salvage, which saves every intact \
+         record, including those after the damage, to a new database"
     }
 }
 
@@ -114,8 +113,8 @@ impl Remedy {
         match self {
             Self::SetBack { option, to, is_running: false } => write!(
                 f,
-                "set it back: flagstone flush --set {option}={to}; and in each program that opens the database with options of \
-                 its own"
+                "reset it: flagstone flush --set {option}={to}; also reset it in each program that opens the database with its \
+                 own options"
             ),
             Self::SetBack { option, to, .. } => write!(f, "open the database with {option}={to}"),
             _ => Ok(()),
@@ -127,14 +126,15 @@ impl Remedy {
             Self::MakeSpace { then } => write!(f, "make space{then}"),
             Self::MakeSpaceAndReserve { bytes: count } => write!(
                 f,
-                "make space; once more than {} are free, set reserved_disk_space from 0 to {count}, so that a full disk can be \
-                 emptied (with less, it would suspend writes); on a disk too small for that, lower write_buffer_size or \
-                 target_file_size_base",
+                "free disk space; once more than {} are free, set reserved_disk_space from 0 to {count}, so that a full disk \
+                 can be cleaned up (with less free space it would suspend writes); on a smaller disk, lower write_buffer_size \
+                 or target_file_size_base",
                 bytes(*count)
             ),
             Self::MakeSpaceForWal { is_running } => write!(
                 f,
-                "make space: {} a WAL reserves all of it; a smaller write_buffer_size wants less, allow_fallocate=false nothing",
+                "free disk space: {} a WAL can reserve all of it; a smaller write_buffer_size needs less, \
+                 allow_fallocate=false nothing",
                 if *is_running { "from the next flush on" } else { "then" }
             ),
             _ => Ok(()),
@@ -146,7 +146,7 @@ impl Remedy {
             return Ok(());
         };
         let seconds = count.div_ceil(SPEED).max(1);
-        let time = format!("about {seconds} s where the disk reads and writes 100 MiB/s");
+        let time = format!("about {seconds} s if the disk reads and writes 100 MiB/s");
         let command = Compaction { family, bottommost: false, is_running: false };
         match (*by_request, *is_running) {
             (true, true) => {
@@ -159,15 +159,11 @@ impl Remedy {
                 write!(f, "compactions run only on request: {command} collects it ({time})")
             }
             (false, true) => {
-                write!(
-                    f,
-                    "wait: compactions collect it ({time}), as soon as reads pin no old files"
-                )
+                write!(f, "wait: compactions collect it ({time}) once no read pins old files")
             }
             (false, false) => write!(
                 f,
-                "{command} collects it ({time}); a process that has the database open for writing does so in the background, and \
-                 without one nothing does"
+                "{command} collects it ({time}); so does any process that has the database open for writing, in the background"
             ),
         }
     }
@@ -176,50 +172,52 @@ impl Remedy {
     fn words(&self) -> &'static str {
         match self {
             Self::ShareSyncs => {
-                "write several keys in a batch, from several threads at once (one sync serves all), or without \
-                 WriteOptions::sync and with sync_wal now and then"
+                "write several keys per batch, write from several threads at once (they share a sync), or leave \
+                 WriteOptions::sync off and call sync_wal from time to time"
             }
-            Self::LookAfterDisk => "they do not go on: look after the disk",
-            Self::Reopen => "look after the disk, then close the database and open it again",
+            Self::LookAfterDisk => "check the disk",
+            Self::Reopen => "check the disk, then close and reopen the database",
             Self::Flush => "flush now (flagstone flush)",
             Self::DropIterator => {
-                "drop it, or refresh it now and then: Iter::refresh, or with a snapshot auto_refresh_iterator_with_snapshot"
+                "drop it, or refresh it from time to time with Iter::refresh or, if it has a snapshot, \
+                 auto_refresh_iterator_with_snapshot"
             }
-            Self::DropSnapshot => "drop it, and take a new one where a long read can do with that",
+            Self::DropSnapshot => "drop it; a long read may be able to use a newer one",
             Self::DropOldestSnapshots => {
-                "drop the oldest snapshots (`Db::pins` names them); a later compaction takes the table then"
+                "drop the oldest snapshots (`Db::pins` lists them); a later compaction can then include the table"
             }
-            Self::DeleteRanges => "delete ranges by delete_range",
+            Self::DeleteRanges => "delete ranges with delete_range",
             Self::DeleteFewerRanges => "delete fewer and larger ranges",
             Self::ExpireByTtl => {
-                "FIFO compaction keeps deletions for as long as the tables that they are in: let values expire by ttl, or \
-                 open it with another compaction_style"
+                "FIFO compaction keeps deletions as long as the tables they are in: let values expire by ttl, or open the \
+                 database with another compaction_style"
             }
             Self::LeaveStrays => {
-                "nothing to do: a process that has it open is writing them, or the next opening for writing removes them"
+                "nothing to do: either a process that has the database open is writing them, or the next opening for writing \
+                 removes them"
             }
             Self::LeaveTornEnd => {
-                "nothing to do after a crash: openings go on without that record. After none, restore the WAL from a copy before \
-                 the database is opened for writing"
+                "nothing to do after a crash: the database opens without that record. If there was no crash, restore the WAL \
+                 from a copy before opening the database for writing"
             }
             Self::LeaveEmptyWal => {
-                "nothing to do if this is a copy that was made without an empty WAL, as RocksDB's checkpoints are; else \
-                 restore it before the database is opened for writing: what it held is lost"
+                "nothing to do if this is a copy made without its empty WAL, as RocksDB's checkpoints are; otherwise restore \
+                 the WAL before opening the database for writing, or its contents are lost"
             }
             Self::RestoreOrSalvage => {
-                "restore the file from a copy and reopen, or save what is left: flagstone salvage"
+                "restore the file from a copy and reopen, or save what is left with flagstone salvage"
             }
             Self::CompactWithWriter => {
-                "this need not be damage, and the file is not to be restored unless flagstone verify says so: have the program \
-                 compact it that wrote it, and open the database again; until then the file stays as it is"
+                "this need not be damage: do not restore the file unless flagstone verify says so. Compact it with the program \
+                 that wrote it, then reopen the database; until then the file stays as it is"
             }
             Self::BePermitted => {
-                "run this as the owner of the file (ls -l), or have the owner permit it to this user; raise the limits of this \
-                 process where they are the reason (ulimit -n, ulimit -v)"
+                "run this as the owner of the file (ls -l), or ask the owner for access; if a limit of this process is the \
+                 reason, raise it (ulimit -n, ulimit -v)"
             }
             Self::MendKey => {
-                "give the family a merge operator that takes the operands; delete a key with delete or with single_delete, never \
-                 with both. What is read of the key may be an error, or other than expected, until it is put or deleted anew"
+                "give the family a merge operator that accepts the operands; delete a key with delete or with single_delete, \
+                 never with both. Until the key is put or deleted again, reading it may fail or return an unexpected value"
             }
             _ => self.words_of_errors(),
         }
@@ -231,48 +229,48 @@ impl Remedy {
                 "restore CURRENT and the MANIFEST from a copy, or save what is left with `flagstone salvage`"
             }
             Self::RestoreOrGoWithout => {
-                "restore it from a copy; or open with `paranoid_checks=false`, to read and write all else; or save what is left \
-                 with `flagstone salvage`"
+                "restore it from a copy; or open with `paranoid_checks=false` to read and write everything else; or save what \
+                 is left with `flagstone salvage`"
             }
             Self::FindWal => {
-                "restore it from a copy, or name the directory that it lies in (`wal_dir`); or open with \
-                 `wal_recovery_mode=kSkipAnyCorruptedRecords`, to go on without what it held"
+                "restore it from a copy, or set `wal_dir` to the directory that holds it; or open with \
+                 `wal_recovery_mode=kSkipAnyCorruptedRecords` to continue without its contents"
             }
             Self::FindWalDirectory => {
-                "the WALs lie in there: mount it or restore it, or name another (`wal_dir`); or open with \
-                 `wal_recovery_mode=kSkipAnyCorruptedRecords`, to go on without what they held"
+                "it holds the WALs: mount or restore it, or set `wal_dir` to another; or open with \
+                 `wal_recovery_mode=kSkipAnyCorruptedRecords` to continue without their contents"
             }
             Self::MountWalDirectory => {
-                "mount or restore the directory, or say where it is: --set wal_dir=DIR. If the WALs are gone, have what the \
-                 tables hold by flagstone salvage, or open with wal_recovery_mode=kSkipAnyCorruptedRecords"
+                "mount or restore the directory, or give its path: --set wal_dir=DIR. If the WALs are gone, save what the \
+                 tables hold with flagstone salvage, or open with wal_recovery_mode=kSkipAnyCorruptedRecords"
             }
             Self::RestoreWal => "restore the WAL from a copy",
-            Self::NameAllFamilies => "name all, or open with `Db::open`, which does",
-            Self::CreateMissingFamilies => "set `create_missing_column_families` to make it",
+            Self::NameAllFamilies => "name all of them, or use `Db::open`, which opens all",
+            Self::CreateMissingFamilies => "set `create_missing_column_families` to create it",
             Self::OpenWithOwnOptions => {
-                "open each family with its own, by `Db::open_with_families`; `options::load_latest` reads which those are"
+                "open each family with its own options through `Db::open_with_families`; `options::load_latest` reads them"
             }
-            Self::EndOptionsFile => "if an editor has taken that end away, give it back",
+            Self::EndOptionsFile => "if an editor removed that end, put it back",
             Self::CorrectLine => "remove or correct that line",
             Self::MoveOptionsAway => {
-                "The OPTIONS file is damaged, or says what this program does not know. Where all comparators are built in and \
-                 nothing is merged, the OPTIONS files may be moved away."
+                "The OPTIONS file is damaged, or contains something that this program does not know. If all comparators are \
+                 built in and no merge operator is used, the OPTIONS files may be moved away."
             }
             Self::DecidePrepared => {
-                "with RocksDB, commit or roll back what is prepared, flush all families, and close the database"
+                "with RocksDB, commit or roll back the prepared transactions, flush all families, and close the database"
             }
             Self::ReadUnstamped => "read it as it is, by `Db` or without --ttl",
             Self::NameEmptyTarget => {
-                "name another, or remove what a salvage that was interrupted left there"
+                "name another, or remove what an interrupted salvage left there"
             }
             Self::RemoveOwner => {
-                "if it is not, or does not use the directory any longer, remove that file"
+                "if it does not, or no longer uses the directory, remove that file"
             }
             Self::MakeNewCopy => {
                 "make a new copy of the database (a checkpoint) and go on from there"
             }
-            Self::KeepWals => "WAL_ttl_seconds and WAL_size_limit_MB keep WALs for longer",
-            Self::SalvageWithoutCurrent => "save what is there by flagstone salvage",
+            Self::KeepWals => "set WAL_ttl_seconds or WAL_size_limit_MB to keep WALs longer",
+            Self::SalvageWithoutCurrent => "save what is there with flagstone salvage",
             Self::CheckPath => "check --db",
             _ => self.words_of_commands(),
         }
@@ -281,44 +279,44 @@ impl Remedy {
     fn words_of_commands(&self) -> &'static str {
         match self {
             Self::LookAgain => {
-                "the database is being written to: what is missing or damaged here may be what the writer has removed meanwhile. \
-                 Ask Db::verify or Db::doctor in the process that has it open, or look again when it is closed"
+                "the database is being written to: a file that seems missing or damaged may be one that the writer has just \
+                 removed. Call Db::verify or Db::doctor in the process that has it open, or check again when it is closed"
             }
             Self::CopyBesideWriter => {
-                "While it is open there, that program makes a checkpoint by Db::checkpoint, or make a copy of the contents: \
+                "While it is open there, that program can make a checkpoint (Db::checkpoint), or you can copy the contents: \
                  flagstone dump --db DB | flagstone load --db COPY."
             }
             Self::VerifyAndSalvage => {
-                "flagstone verify lists all that is damaged in a database, flagstone salvage saves what is intact."
+                "flagstone verify lists all damage in a database; flagstone salvage saves what is intact."
             }
             Self::SeeWhatIsThere => {
-                "There is nothing by that name: see whether it is right (ls). A relative one begins at the current directory."
+                "Nothing has that name: check the path (ls). A relative path starts at the current directory."
             }
             Self::BeOwner => {
-                "This user may not do that: run it as the owner of the file (ls -l), or have the owner permit it."
+                "This user may not do that: run it as the owner of the file (ls -l), or ask the owner for access."
             }
             Self::MountWritable => {
-                "The file system is mounted read-only: mount it writable, or copy the database. Commands that only read work as \
-                 it is."
+                "The file system is mounted read-only: mount it writable, or copy the database. Commands that only read still \
+                 work."
             }
             Self::MakeSpaceAndRepeat => {
-                "Make space on that file system (df shows how much it has), and repeat the command."
+                "Make space on that file system (df shows how much is left), and repeat the command."
             }
             Self::RaiseQuota => {
-                "This user's quota is used up: remove files, or have it raised, and repeat the command."
+                "This user's quota is used up: remove files or have the quota raised, and repeat the command."
             }
             Self::PermitLargerFiles => {
-                "The file would become larger than this process (ulimit -f) or the file system permits."
+                "The file would become larger than this process (ulimit -f) or the file system allows."
             }
             Self::PermitMoreMemory => {
-                "The system has no memory left, or permits this process no more (ulimit -v, its cgroup)."
+                "The system has no memory left, or this process has reached its limit (ulimit -v, its cgroup)."
             }
             Self::PermitMoreFiles => {
-                "This process may open no more files: raise ulimit -n, or have --set max_open_files=NUMBER."
+                "This process may open no more files: raise ulimit -n, or give --set max_open_files=NUMBER."
             }
             Self::CopyFromDevice => {
-                "The device failed, or its connection: see the kernel's log (dmesg), copy what can be read, and save the \
-                 database from the copy by flagstone salvage."
+                "The device or its connection failed: see the kernel's log (dmesg), copy what can be read, and save the \
+                 database from the copy with flagstone salvage."
             }
             // Those with figures or names say them where they are written.
             _ => "",

@@ -54,31 +54,28 @@ pub fn plan_files(
 
 /// What somebody has asked for cannot be now.
 pub fn in_the_way() -> Error {
-    Error::new(
-        Code::Aborted,
-        "a compaction that is running is in the way; try again when it is done",
-    )
+    Error::new(Code::Aborted, "conflicts with a running compaction; try again when it has finished")
 }
 
 fn check(version: &Version, files: &BTreeSet<FileNumber>, output_level: usize) -> Result<()> {
     if output_level >= version.levels.len() {
         return Err(Error::invalid_argument(format!(
-            "output level {output_level} is not there: the column family has {}",
+            "output level {output_level} does not exist: the column family has {}",
             counted(version.levels.len(), "level")
         )));
     }
     if files.is_empty() {
-        return Err(Error::invalid_argument("there are no files to compact"));
+        return Err(Error::invalid_argument("no files to compact"));
     }
     for number in files {
         let Some((level, _)) = version.files().find(|(_, file)| file.number() == *number) else {
             return Err(Error::invalid_argument(format!(
-                "there is no table {number} in the column family"
+                "the column family has no table {number}"
             )));
         };
         if level > output_level {
             return Err(Error::invalid_argument(format!(
-                "table {number} is in level {level}, and cannot go up to level {output_level}"
+                "table {number} is in level {level} and cannot move up to level {output_level}"
             )));
         }
     }

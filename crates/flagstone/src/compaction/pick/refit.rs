@@ -28,7 +28,7 @@ pub fn plan_refit(
     if to >= version.levels.len() {
         let count = counted(version.levels.len(), "level");
         return Err(Error::invalid_argument(format!(
-            "target_level {to}: the column family has {count}"
+            "target_level {to} does not exist: the column family has {count}"
         )));
     }
     if to == level || files.is_empty() {
@@ -36,18 +36,18 @@ pub fn plan_refit(
     }
     if level == 0 {
         let message =
-            "the result lies in level 0, and change_level does not move tables down from there";
+            "the result is in level 0, and change_level does not move tables down from there";
         return Err(Error::not_supported(message));
     }
     let mut way = if to > level { level + 1..to + 1 } else { to..level };
     if let Some(filled) = way.find(|&between| !version.levels[between].is_empty()) {
         return Err(Error::not_supported(format!(
-            "level {filled} is on the way from level {level} to target_level {to}, and is not empty"
+            "level {filled}, between level {level} and target_level {to}, is not empty"
         )));
     }
     if to == 0 && files.len() > 1 {
         let message =
-            "the result consists of several tables, and level 0 would not be the better for them";
+            "the result consists of several tables; moving them to level 0 would slow down reads";
         return Err(Error::new(Code::Aborted, message));
     }
     if any_busy(files) {

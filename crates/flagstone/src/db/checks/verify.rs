@@ -262,7 +262,7 @@ fn check(db: &DbInner, families: &[ColumnFamily]) -> Result<CheckReport> {
                 blob_files_of(file).filter(|number| !version.blob_files.contains_key(number))
             {
                 let error =
-                    Error::corruption(format!("large values lie in {}", unnamed(blob_file)));
+                    Error::corruption(format!("large values are in {}", unnamed(blob_file)));
                 report
                     .faults
                     .push(Fault { error: error.at(&path), key_range: Some(range.clone()) });

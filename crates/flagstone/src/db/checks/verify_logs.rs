@@ -58,7 +58,7 @@ impl LogReport {
 
 /// A note of the last record.
 pub(in crate::db) fn torn_end(error: Error) -> Error {
-    error.context("the last record is not whole, as after a crash")
+    error.context("the last record is incomplete, as after a crash")
 }
 
 fn place(error: &Error) -> (Option<PathBuf>, Option<u64>) {
@@ -355,7 +355,7 @@ impl Scan {
             self.settle(wal, false);
             return Ok(());
         }
-        Err(Error::corruption(format!("WAL {before} should go on {}", noted.missed(end))))
+        Err(Error::corruption(format!("WAL {before} should continue {}", noted.missed(end))))
     }
 
     fn finish(mut self) -> LogReport {

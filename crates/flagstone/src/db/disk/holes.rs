@@ -52,7 +52,7 @@ impl Disk {
                     ?path,
                     ?found,
                     recorded,
-                    "a blob file of another size gets no holes"
+                    "a blob file's size is not as recorded; no holes are punched in it"
                 );
                 false
             }
@@ -91,7 +91,8 @@ impl Disk {
             if !opened.punch_hole(hole)? {
                 // Nobody asks again while the database is open.
                 self.hole_size.store(0, Ordering::Relaxed);
-                let message = "the file system punches no holes; blob files are emptied instead";
+                let message =
+                    "the file system does not support holes; blob files are compacted instead";
                 return Err(Error::not_supported(message).at(path));
             }
             if self.context.env.clock.now_us().saturating_sub(begun) >= TIME_AT_ONCE_US {

@@ -91,7 +91,7 @@ impl Disk {
                 outcome?;
                 if opened.size()? < self.reserve.size {
                     return Err(Error::not_supported(
-                        "reserved_disk_space: this file system cannot reserve space; set it to 0",
+                        "reserved_disk_space: this file system cannot reserve space; set the option to 0",
                     )
                     .at(&self.context.path));
                 }
@@ -115,7 +115,7 @@ impl Disk {
             return;
         }
         if let Err(error) = file.truncate(0) {
-            tracing::warn!(%error, "cannot give up the reserve");
+            tracing::warn!(%error, "cannot release the reserve");
             return;
         }
         Sometimes::ReserveReleased.reached();
@@ -170,7 +170,7 @@ impl Disk {
 
     pub(in crate::db) fn refusal(&self, error: &Error) -> Error {
         error.clone().context(format!(
-            "{} bytes must be free in {}, {} of them for flushes and compactions (reserved_disk_space)",
+            "{} bytes must be free in {}, of which {} are for flushes and compactions (reserved_disk_space)",
             self.wanted_space(),
             self.context.path.display(),
             self.reserve.size

@@ -173,7 +173,7 @@ pub(in crate::db) fn missing_log(
     let is_missing = is_needed && !logs.iter().any(|(number, _)| *number >= newest);
     is_missing.then(|| {
         let path = file_name::wal(&db.context.wal_directory, newest);
-        Error::corruption("the WAL that was written last is missing, unless it was empty").at(path)
+        Error::corruption("the newest WAL is missing, unless it was empty").at(path)
     })
 }
 

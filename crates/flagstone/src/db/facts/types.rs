@@ -246,12 +246,12 @@ facts! {
         target_file_size_base: u64 = 64 << 20,
         /// The most that one compaction may write before it gives anything back.
         scratch_bytes: u64 = 0,
-        /// How often full memtables that waited for their flush began to hold writers up since the
+        /// How often full memtables waiting for a flush began to hold writers up since the
         /// database was opened.
         held_up_by_memtables: u64 = 0,
         /// How often tables in level 0, or sorted runs, did.
         held_up_by_level0: u64 = 0,
-        /// How often bytes that waited to be compacted did.
+        /// How often bytes waiting to be compacted did.
         held_up_by_pending_bytes: u64 = 0,
         /// How often garbage in blob files did.
         held_up_by_blob_space: u64 = 0,

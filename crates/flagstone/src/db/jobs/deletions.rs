@@ -61,7 +61,7 @@ fn put_off_flush(jobs: &Jobs, error: Error) -> Result<()> {
     if jobs.context.poison.is_fatal() || error.code() == Code::ShutdownInProgress {
         return Err(error);
     }
-    tracing::warn!(%error, "cannot flush a memtable for the sake of its deletions");
+    tracing::warn!(%error, "cannot flush a memtable to reclaim deleted space");
     jobs.context.statistics.add(Ticker::FlushesPutOff, 1);
     Ok(())
 }
@@ -108,7 +108,7 @@ fn frees_blobs(
     }
     let referenced = BlobSpace::of(version).referenced();
     let freed = overwriting::blob_bytes_overwritten(jobs, family, mem).unwrap_or_else(|error| {
-        tracing::warn!(%error, "what a memtable overwrites in blob files is not known");
+        tracing::warn!(%error, "cannot estimate what a memtable overwrites in blob files");
         jobs.context.statistics.add(Ticker::TablesNotOpened, 1);
         0
     });
@@ -132,7 +132,7 @@ pub(in crate::db) fn bytes_below(
     let covered = files.map(|file| {
         covered_bytes(jobs, family, &file, tombstones).unwrap_or_else(|error| {
             // An estimate: whoever needs the table will meet the error.
-            tracing::warn!(%error, "what range deletions cover of a table is not known");
+            tracing::warn!(%error, "cannot estimate what range deletions cover");
             jobs.context.statistics.add(Ticker::TablesNotOpened, 1);
             0
         })

@@ -53,7 +53,7 @@ impl InformedFilter<'_> {
         let current = self.family.current.load_full();
         let has_operands = |seen| {
             self.has_operands_on_top(&current, seen, key).unwrap_or_else(|error| {
-                tracing::warn!(%error, "a value stays, as it cannot be told whether something was merged onto it");
+                tracing::warn!(%error, "a value is kept because it is unknown whether something was merged onto it");
                 true
             })
         };

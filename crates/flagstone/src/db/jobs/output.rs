@@ -336,7 +336,7 @@ impl Job<'_> {
                     // number.
                     (Some(_), Some((newer, offset))) => {
                         let message =
-                            format!("{key:?} is in table {}, too", table.path().display());
+                            format!("{key:?} is also in table {}", table.path().display());
                         return Err(Error::corruption(message).at(newer.path()).at_offset(*offset));
                     }
                     (None, _) => {}

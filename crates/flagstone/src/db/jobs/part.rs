@@ -204,7 +204,7 @@ fn level0_ranges(
     }
     if ranges.len() >= epochs(job).len() {
         job.is_in_vain.store(true, Ordering::Relaxed);
-        let message = "the range deletions of tables in level 0 do not fit into fewer tables: they stay as they are";
+        let message = "the range deletions in level 0 do not fit into fewer tables; the tables stay as they are";
         return Err(Error::new(Code::Aborted, message));
     }
     Sometimes::Level0RangesCut.reached();
@@ -490,7 +490,7 @@ impl<'a> PartInput<'a> {
                 if self.version.is_some_and(|version| !version.blob_files.contains_key(&index.file))
                 {
                     return Err(Error::corruption(format!(
-                        "key '{}': its value lies in blob file {}, which the MANIFEST does not name",
+                        "key '{}': its value is in blob file {}, which the MANIFEST does not list",
                         key.user_key().escape_ascii(),
                         index.file
                     )));

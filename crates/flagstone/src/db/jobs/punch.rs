@@ -243,7 +243,7 @@ fn is_sound(blob: &BlobFileState, map: &BlockMap) -> bool {
             ?path,
             live_count,
             live_bytes,
-            "tables refer to other blobs: the file gets no holes"
+            "tables refer to other blobs; no holes are punched in the file"
         );
         blob.file.holes.refuse();
     }

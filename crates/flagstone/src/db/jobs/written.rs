@@ -51,10 +51,10 @@ pub(in crate::db) fn check_written(
     };
     table.verify_showing(note, &mut |key, value| found.add(key, value));
     match fault {
-        Some(error) => Err(error.context("a table that was just written")),
+        Some(error) => Err(error.context("a new table")),
         None if found != *expected => {
             let message = format!(
-                "the table was just written, and does not hold what was: {}, not {}, or others",
+                "the new table does not hold what was written: {} instead of {}, or different entries",
                 counted(found.count, "entry"),
                 expected.count
             );

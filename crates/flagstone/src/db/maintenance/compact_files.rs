@@ -92,7 +92,7 @@ impl Db {
         let known = &state.families[&family.0.id];
         let settings = family.0.options.load();
         if settings.compaction_style == CompactionStyle::Fifo && output_level != 0 {
-            return Err(Error::invalid_argument("FIFO compaction has tables in level 0 only"));
+            return Err(Error::invalid_argument("FIFO compaction keeps tables in level 0 only"));
         }
         let version = family.0.current.load().version.clone();
         let common = leveled_settings(&settings, &version.paths);

@@ -96,7 +96,7 @@ impl Checks for BlobChecks {
 fn fault(key: &[u8], error: Error) -> Fault {
     if error.is_corruption() || error.is_not_found() {
         return Fault::Lost(
-            error.context(format!("the value of key '{}' is not whole", key.escape_ascii())),
+            error.context(format!("the value of key '{}' is incomplete", key.escape_ascii())),
         );
     }
     Fault::Unknown(error)

@@ -102,7 +102,7 @@ pub(super) fn at_one_time(
         Sometimes::ReadOnlyOpenRepeated.reached();
         earlier = Some(files);
     }
-    let message = "the database changes faster than it can be opened for reading; try again";
+    let message = "the database changes too fast to be opened for reading; try again";
     Err(Error::new(Code::TryAgain, message).at(path))
 }
 

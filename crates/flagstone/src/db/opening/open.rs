@@ -181,7 +181,7 @@ fn exists(env: &Env, path: &Path) -> Result<bool> {
 
 fn no_database(path: &Path) -> Error {
     Error::invalid_argument(
-        "there is no database here (CURRENT is missing); set create_if_missing to make a new one",
+        "there is no database here (CURRENT is missing); set create_if_missing to create one",
     )
     .at(path)
 }
@@ -201,8 +201,10 @@ impl Opening<'_> {
             return Err(self.no_database());
         }
         if !is_new && self.options.db.error_if_exists {
-            return Err(Error::invalid_argument("the database exists and error_if_exists is set")
-                .at(self.path));
+            return Err(Error::invalid_argument(
+                "the database already exists and error_if_exists is set",
+            )
+            .at(self.path));
         }
         let elsewhere = self.directories_elsewhere()?;
         check_owner(&*env.fs, self.path, self.path)?;

@@ -70,9 +70,9 @@ impl DbInner {
         let Some((xid, (number, offset))) = prepared.places.pop_first() else { return Ok(()) };
         let name = xid[..xid.len().min(NAME_MAX)].escape_ascii();
         let message = if prepared.bytes > PREPARED_MAX {
-            format!("too many transactions are prepared at a time, transaction '{name}' among them")
+            format!("too many transactions are prepared, among them transaction '{name}'")
         } else {
-            format!("transaction '{name}' is prepared, and neither committed nor rolled back")
+            format!("transaction '{name}' is prepared but neither committed nor rolled back")
         };
         let path = file_name::wal(&self.context.wal_directory, number);
         Err(Error::not_supported(message).advise(Remedy::DecidePrepared).at(path).at_offset(offset))

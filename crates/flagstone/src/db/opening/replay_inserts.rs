@@ -355,7 +355,7 @@ impl Inserts {
 impl Drop for Inserts {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
-            let given_up = || Error::new(Code::Aborted, "the replay was given up");
+            let given_up = || Error::new(Code::Aborted, "the replay was abandoned");
             self.shared.failure.lock().get_or_insert_with(given_up);
             self.join();
         }

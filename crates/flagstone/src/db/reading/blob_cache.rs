@@ -81,7 +81,7 @@ impl Tables {
             Some(CachedBlock::Blob(value)) => Ok(Some(value)),
             Some(CachedBlock::Slim(Slim::Blob(value))) => Ok(Some(Bytes::from_owner(value))),
             _ if settings.cache_only => Err(Error::incomplete(
-                "the value lies in a blob file and the read must not touch the disk",
+                "the value is in a blob file, and cache_only does not allow reading it",
             )),
             _ => Ok(None),
         }

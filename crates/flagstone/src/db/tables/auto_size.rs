@@ -93,12 +93,12 @@ impl fmt::Display for Why {
         match self {
             Self::Beginning => f.write_str("as it began"),
             Self::Misses { percent } => {
-                write!(f, "it grew, as misses cost more than {percent}% of the process's time")
+                write!(f, "it grew because misses cost more than {percent}% of the process's time")
             }
             Self::Full { percent } => {
                 write!(
                     f,
-                    "misses cost more than {percent}% of the process's time, and it may not grow"
+                    "misses cost more than {percent}% of the process's time, but it may not grow"
                 )
             }
             Self::NoRoom { percent } => {
@@ -107,14 +107,17 @@ impl fmt::Display for Why {
             }
             Self::Enough => f.write_str("misses cost little"),
             Self::Unused { seconds } => {
-                write!(f, "it shrank, as the rest was not used for {seconds} s")
+                write!(f, "it shrank because the rest was unused for {seconds} s")
             }
             Self::Short { free, limit } => {
                 let (free, limit) = (free / MIB, limit / MIB);
-                write!(f, "it shrank, as {free} MiB of {limit} MiB of memory were free")
+                write!(f, "it shrank because only {free} MiB of {limit} MiB of memory were free")
             }
             Self::Stalled { percent } => {
-                write!(f, "it shrank, as threads waited for memory for {percent:.0}% of the time")
+                write!(
+                    f,
+                    "it shrank because threads waited for memory for {percent:.0}% of the time"
+                )
             }
         }
     }

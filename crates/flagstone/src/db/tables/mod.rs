@@ -152,7 +152,7 @@ impl Tables {
         match file.table.get() {
             Some(table) => Ok(table),
             None if cache_only => Err(Error::incomplete(
-                "the table is not open, and the read must not touch the disk",
+                "the table is not open, and cache_only does not allow opening it",
             )
             .at(file.path())),
             None => self.open_slow(family, file),

@@ -83,7 +83,7 @@ pub(in crate::db) fn note_apart(tree: &Tree, state: &mut State, job: &Compaction
         state.damage.apart.insert(id);
         tracing::warn!(
             family,
-            "range deletions of level 0 do not fit into fewer tables, which stay as they are"
+            "the range deletions in level 0 do not fit into fewer tables; the tables stay as they are"
         );
     } else if state.damage.apart.contains(&id) {
         let version = &job.family.current.load().version;
@@ -183,9 +183,7 @@ pub(in crate::db) fn blocked_by_damage(state: &State, family: &Family) -> Result
     let damaged = state.damage.files.values().find(|file| file.family == family.id && !is_running);
     match damaged {
         None => Ok(()),
-        Some(file) => {
-            Err(file.error.clone().context("a damaged file is in the way of the compaction"))
-        }
+        Some(file) => Err(file.error.clone().context("a damaged file blocks the compaction")),
     }
 }
 

@@ -81,7 +81,7 @@ pub(in crate::db) fn take_directory(
         number,
     ) {
         Err(error) if takes_no_file(&error) => {
-            tracing::warn!(%error, "cannot say whose a directory is: a copy might be opened with it");
+            tracing::warn!(%error, "cannot record which database owns a directory; a copy might be opened with it");
             Ok(())
         }
         outcome => outcome,
@@ -122,7 +122,7 @@ pub(in crate::db) fn check_directory(
     directory: &Path,
 ) -> Result<()> {
     if is_database(fs, directory)? && !is_own(fs, path, directory)? {
-        let message = "the directory is named in wal_dir, db_paths or cf_paths, but it is another database: name one of its own";
+        let message = "the directory is named in wal_dir, db_paths or cf_paths, but holds another database; name a different one";
         return Err(Error::invalid_argument(message).at(directory));
     }
     directory_owner::check_owner(fs, path, directory)

@@ -80,10 +80,8 @@ pub fn another_owner(
 /// Whether that database is still there, nobody knows.
 fn unreachable_owner(error: Error, directory: &Path) -> Error {
     let owner = file_name::owner(directory);
-    let named = format!(
-        "cannot find out whether the database is still there that {} names",
-        owner.display()
-    );
+    let named =
+        format!("cannot find out whether the database named in {} still exists", owner.display());
     error.context(named).advise(Remedy::RemoveOwner)
 }
 
@@ -94,8 +92,8 @@ fn unreachable_owner(error: Error, directory: &Path) -> Error {
 pub(in crate::db) fn check_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<()> {
     let Some(owner) = another_owner(fs, path, directory)? else { return Ok(()) };
     let message = format!(
-        "the directory belongs to another database, {}, which has it in its wal_dir, db_paths or cf_paths: a copy, such as a \
-         checkpoint, is opened without these options; if that database does not use the directory any longer, remove this file",
+        "the directory belongs to another database, {}, which has it in its wal_dir, db_paths or cf_paths; open a copy, such \
+         as a checkpoint, without these options; if that database no longer uses the directory, remove this file",
         owner.display()
     );
     Err(Error::invalid_argument(message).at(file_name::owner(directory)))
@@ -123,7 +121,8 @@ pub(in crate::db) fn take_directory(
             let file = file_name::owner(directory);
             tracing::warn!(
                 file = %file.display(),
-                "nothing says whose the directory is, as somebody else's file has that name: a copy might be opened with it"
+                "cannot record which database owns the directory because another program's file has that name; a copy might be \
+                 opened with it"
             );
             return Ok(());
         }

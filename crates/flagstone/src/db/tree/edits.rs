@@ -254,7 +254,7 @@ impl Tree {
     fn tidy_metadata_in(&self, state: &State) -> bool {
         let removed = self.remove_old_metadata(state);
         if let Err(error) = &removed {
-            tracing::warn!(%error, "cannot remove a MANIFEST or OPTIONS file that was replaced");
+            tracing::warn!(%error, "cannot remove a replaced MANIFEST or OPTIONS file");
             self.context.statistics.add(Ticker::RemovalsPutOff, 1);
         }
         removed.is_ok()

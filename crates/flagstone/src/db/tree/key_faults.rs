@@ -96,7 +96,7 @@ impl KeyFaults {
                 self.unlisted += 1;
                 continue;
             }
-            tracing::error!(family = family.name, %error, "a key cannot be treated as it should: the job goes on");
+            tracing::error!(family = family.name, %error, "a key cannot be processed normally; the job continues");
             let family_name = family.name.clone();
             let fault = KeyFault {
                 family: family.id,
@@ -142,7 +142,7 @@ impl KeyFaults {
     pub(in crate::db) fn lines(&self) -> impl Iterator<Item = String> {
         let unlisted = (self.unlisted > 0).then(|| {
             format!(
-                "{} of keys {} met since the database was opened: too many to list them",
+                "{} of keys {} met since the database was opened: too many to list",
                 counted(self.unlisted, "more fault"),
                 form(self.unlisted, "was", "were")
             )

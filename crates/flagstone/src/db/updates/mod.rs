@@ -161,7 +161,7 @@ impl Db {
         let last = inner.snapshots.published.load(Ordering::Acquire);
         if wanted > last + 1 {
             return Err(Error::invalid_argument(format!(
-                "there is no write with sequence number {wanted}: the last one has {last}"
+                "sequence number {wanted} is not written yet: the last write has {last}"
             )));
         }
         let wal = wal_with(inner, wanted, last)?;
@@ -235,7 +235,7 @@ fn wal_with(db: &DbInner, wanted: SequenceNumber, last: SequenceNumber) -> Resul
             (Some(opened), None) if wanted > last || may_wait => Ok(opened),
             (Some(opened), Some(_)) if wanted > last => Ok(opened),
             (_, Some(oldest)) => {
-                Err(missing(wanted, &format!("the oldest that is there begins at {oldest}")))
+                Err(missing(wanted, &format!("the oldest write there begins at {oldest}")))
             }
             (_, None) => Err(missing(wanted, "they hold none")),
         };
@@ -306,7 +306,7 @@ fn put_fetched(
             let known = family.current.load().version.blob_files.get(&place.index.file).cloned();
             let is_given_back = known.is_none_or(|blob| blob.given_back() > 0);
             if is_given_back && (error.is_corruption() || error.is_not_found()) {
-                let what = "a value was overwritten, and its space in a blob file given back";
+                let what = "a value was overwritten and its space in a blob file was reclaimed";
                 return Err(missing(batch.sequence(), what).at(family.paths.blob(place.index.file)));
             }
             Err(error)
@@ -316,7 +316,7 @@ fn put_fetched(
 
 pub(in crate::db) fn missing(wanted: SequenceNumber, why: &str) -> Error {
     Error::not_found(format!(
-        "the write with sequence number {wanted} is in the WALs no longer: {why}"
+        "the write with sequence number {wanted} is no longer in the WALs: {why}"
     ))
     .advise(Remedy::MakeNewCopy)
     .advise(Remedy::KeepWals)
@@ -468,7 +468,7 @@ impl Updates {
             // instead.
             Fit::Before if batch.count() > 0 && wal_before.is_some() => {
                 let what = format!(
-                    "WAL {} begins at {}, and goes on otherwise",
+                    "WAL {} begins at {} and continues differently",
                     wal.number,
                     batch.sequence()
                 );
@@ -528,7 +528,7 @@ impl Updates {
                     (Some(error), _) => Err(error),
                     (None, _) if self.next > published || may_wait => Ok(false),
                     (None, Some(error)) => Err(error.clone()),
-                    (None, None) => Err(missing(self.next, "no WAL has what follows")),
+                    (None, None) => Err(missing(self.next, "no WAL has the next write")),
                 };
             };
             match open_wal(&self.inner, next, *limit) {

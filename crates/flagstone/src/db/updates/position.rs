@@ -102,8 +102,8 @@ impl UpdatePosition {
         Sometimes::UpdatesDiverged.reached();
         let Self { next_sequence, wal, .. } = self;
         Error::invalid_argument(format!(
-            "the writes before sequence number {next_sequence} are not those that were handed out of WAL {wal}: {why}; a \
-             power loss has taken what was not synced, or this is another database"
+            "the writes before sequence number {next_sequence} differ from those returned from WAL {wal}: {why}; either a \
+             power loss destroyed writes that were not synced, or this is another database"
         ))
         .advise(Remedy::MakeNewCopy)
     }
@@ -202,7 +202,7 @@ fn check_position(db: &DbInner, position: UpdatePosition) -> Result<Option<Follo
     }
     match held {
         Some(Held::Same(follows)) => return Ok(Some(*follows)),
-        Some(Held::Other) => return Err(position.diverged("another record ends there")),
+        Some(Held::Other) => return Err(position.diverged("a different record ends there")),
         Some(Held::Nothing) => return Err(position.unknown()),
         None => {}
     }

@@ -47,7 +47,7 @@ impl Admission {
     pub(super) fn admit(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
         if options.sync && options.disable_wal {
             return Err(Error::invalid_argument(
-                "a write cannot be synced (sync) without the WAL (disable_wal)",
+                "sync and disable_wal cannot be set together: without the WAL there is nothing to sync",
             ));
         }
         self.context.check_writable()?;
@@ -83,7 +83,7 @@ impl Admission {
     fn check_gives_way(&self) -> Result<()> {
         if self.tree.compactions_are_behind() {
             Err(Error::incomplete(
-                "the write would have to give way to compactions (low_pri), and no_slowdown is set",
+                "the write would have to wait for compactions (low_pri), but no_slowdown is set",
             ))
         } else {
             Ok(())
@@ -118,7 +118,7 @@ impl Admission {
                 _ if is_telling() => return Ok(()),
                 _ if options.no_slowdown => {
                     return Err(Error::incomplete(
-                        "the write would have to wait and no_slowdown is set",
+                        "the write would have to wait, but no_slowdown is set",
                     ));
                 }
                 Verdict::Delay { wait, charged, is_hard } => {

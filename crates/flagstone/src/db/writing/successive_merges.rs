@@ -65,7 +65,7 @@ fn merge_now(
         full_merge(&*operator, key, Some(&existing), &[operand]).ok()
     }));
     let panicked =
-        |_| tracing::error!("a merge operator panicked in a write; its operand is left to readers");
+        |_| tracing::error!("a merge operator panicked during a write; the operand stays unmerged");
     let value = merged.map_err(panicked).ok()??;
     WriteBatch::check_put(key, &value).ok()?;
     Sometimes::MergedAtOnce.reached();

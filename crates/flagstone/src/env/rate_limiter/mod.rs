@@ -100,7 +100,7 @@ impl RateLimiter {
         check_rate(bytes_per_second)?;
         if !(1..=REFILL_PERIOD_MAX_US).contains(&refill_period_us) {
             return Err(Error::invalid_argument(format!(
-                "a rate limiter's period takes 1 to {REFILL_PERIOD_MAX_US} microseconds, not {refill_period_us}"
+                "a rate limiter's period must be 1 to {REFILL_PERIOD_MAX_US} microseconds, not {refill_period_us}"
             )));
         }
         let policy =
@@ -195,7 +195,7 @@ fn check_rate(bytes_per_second: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid_argument(
-        "a rate limiter lets at least a byte a second pass; take it out of the options for no limit",
+        "a rate limiter's rate must be at least 1 byte a second; for no limit, set no rate limiter",
     ))
 }
 

@@ -24,7 +24,7 @@ fn paths_read_and_print() {
 fn paths_keep_their_blanks_or_are_refused() {
     for path in [" /a", "/a ", "/a\t"] {
         let error = DataPathList::of(&[(path, 0)]).check("db_paths").unwrap_err().to_string();
-        assert!(error.contains("db_paths '") && error.contains("another name"), "{error}");
+        assert!(error.contains("db_paths '") && error.contains("rename"), "{error}");
         let mut options = crate::options::Options::default();
         options.db.wal_dir = path.to_string();
         assert!(options.validate().unwrap_err().to_string().contains("wal_dir"));

@@ -5,7 +5,7 @@ fn a_default_is_recognised_in_any_spelling() {
     let known = find("experimental_mempurge_threshold").unwrap();
     assert!(known.accepts("0.000000") && known.accepts("0") && !known.accepts("0.5"));
     let refusal = known.refusal().to_string();
-    assert!(refusal.contains("known but not supported yet: only its default '0'"), "{refusal}");
+    assert!(refusal.contains("known but not supported yet; only the default '0'"), "{refusal}");
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn values_may_have_a_cache_of_their_own() {
     }
     assert_eq!(options.block_cache_size, before);
     let error = options.cf.set(BLOB_CACHE, "8M").unwrap_err();
-    assert!(error.to_string().contains("the database's"), "{error}");
+    assert!(error.to_string().contains("belongs to the database"), "{error}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl BlockCompressor {
             check.decompressor.decompress(kind, stored, check.dictionary.as_ref(), block.len());
         match raw {
             Ok(raw) if raw == block => Ok(()),
-            Ok(_) => Err(Error::corruption("a block differs when it is decompressed")),
+            Ok(_) => Err(Error::corruption("a block decompresses to different bytes")),
             Err(error) => Err(error.context("a block that was just compressed")),
         }
     }

@@ -105,7 +105,7 @@ fn encode_tombstones(tombstones: &[RangeTombstone], size_max: usize) -> Result<V
         if block.estimated_size_after(key.as_bytes(), &tombstone.end) > size_max {
             let count = tombstones.len();
             return Err(Error::invalid_argument(format!(
-                "{count} range deletions with long keys do not fit into a table, which holds {size_max} bytes of them"
+                "{count} range deletions with long keys do not fit into a table, which holds up to {size_max} bytes of them"
             )));
         }
         block.add(key.as_bytes(), &tombstone.end);

@@ -215,7 +215,7 @@ impl<'a> Survey<'a> {
             match read_metaindex(&survey.remains.source, true) {
                 Ok(_) if survey.footer_hides_checksums() => {
                     let error = Error::corruption(
-                        "the footer says that there are no checksums, but there are",
+                        "the footer says that there are no checksums, but blocks have them",
                     );
                     survey.note_incomplete(error.at(survey.remains.path()));
                     survey.checksums = Checksums::Unknown;

@@ -58,19 +58,19 @@ fn it_doubles_while_misses_cost_more_than_two_percent_of_ten_seconds() {
            => 32 as it began
 
          1.1: misses 0.3, threads 1, cached 32
-           => 64 it grew, as misses cost more than 2% of the process's time
+           => 64 it grew because misses cost more than 2% of the process's time
 
          1.2: misses 0.45, threads 1, cached 64
-           => 64 it grew, as misses cost more than 2% of the process's time
+           => 64 it grew because misses cost more than 2% of the process's time
 
          1.3: misses 0.51, threads 1, cached 64
-           => 128 it grew, as misses cost more than 2% of the process's time
+           => 128 it grew because misses cost more than 2% of the process's time
 
          1.9: misses 0.75, threads 2, cached 128, most 150
-           => 150 it grew, as misses cost more than 2% of the process's time
+           => 150 it grew because misses cost more than 2% of the process's time
 
          2.9: misses 1.75, threads 2, cached 150, most 150
-           => 150 misses cost more than 2% of the process's time, and it may not grow
+           => 150 misses cost more than 2% of the process's time, but it may not grow
 
          12.9: misses 1.9, threads 2, cached 150, most 150
            => 150 misses cost little",
@@ -101,7 +101,7 @@ fn the_time_is_that_of_all_threads() {
            => 32 as it began
 
          6: misses 1.7, threads 82, cached 32
-           => 64 it grew, as misses cost more than 2% of the process's time",
+           => 64 it grew because misses cost more than 2% of the process's time",
     );
 }
 
@@ -112,7 +112,7 @@ fn it_does_not_grow_where_there_is_room_left() {
            => 32 as it began
 
          6: misses 6, threads 5, cached 28
-           => 64 it grew, as misses cost more than 2% of the process's time",
+           => 64 it grew because misses cost more than 2% of the process's time",
     );
 }
 
@@ -120,25 +120,25 @@ fn it_does_not_grow_where_there_is_room_left() {
 fn it_gives_back_what_was_not_used() {
     play(
         "1: misses 1, threads 1, cached 32
-           => 64 it grew, as misses cost more than 2% of the process's time
+           => 64 it grew because misses cost more than 2% of the process's time
 
          2: misses 2, threads 1, cached 64
-           => 128 it grew, as misses cost more than 2% of the process's time
+           => 128 it grew because misses cost more than 2% of the process's time
 
          3: misses 3, threads 1, cached 128
-           => 256 it grew, as misses cost more than 2% of the process's time
+           => 256 it grew because misses cost more than 2% of the process's time
 
          63: misses 3, threads 1, cached 256, used 129
-           => 256 it grew, as misses cost more than 2% of the process's time
+           => 256 it grew because misses cost more than 2% of the process's time
 
          123: misses 3, threads 1, cached 256, used 128
-           => 128 it shrank, as the rest was not used for 60 s
+           => 128 it shrank because the rest was unused for 60 s
 
          183: misses 3, threads 1, cached 128, used 0
-           => 32 it shrank, as the rest was not used for 60 s
+           => 32 it shrank because the rest was unused for 60 s
 
          243: misses 3, threads 1, cached 0, used 0
-           => 32 it shrank, as the rest was not used for 60 s",
+           => 32 it shrank because the rest was unused for 60 s",
     );
 }
 
@@ -146,28 +146,28 @@ fn it_gives_back_what_was_not_used() {
 fn it_gives_memory_back_where_that_is_short() {
     play(
         "1: misses 1, threads 1, cached 32, free 400 of 512
-           => 64 it grew, as misses cost more than 2% of the process's time
+           => 64 it grew because misses cost more than 2% of the process's time
 
          2: misses 2, threads 1, cached 64, free 31 of 512
-           => 32 it shrank, as 31 MiB of 512 MiB of memory were free
+           => 32 it shrank because only 31 MiB of 512 MiB of memory were free
 
          3: misses 3, threads 1, cached 32, free 31 of 512
-           => 32 it shrank, as 31 MiB of 512 MiB of memory were free
+           => 32 it shrank because only 31 MiB of 512 MiB of memory were free
 
          4: misses 4, threads 1, cached 20, free 500 of 512, stalled 10
-           => 10 it shrank, as threads waited for memory for 10% of the time
+           => 10 it shrank because threads waited for memory for 10% of the time
 
          6: misses 4, threads 1, cached 7, free 500 of 512, stalled 10
-           => 4 it shrank, as threads waited for memory for 10% of the time
+           => 4 it shrank because threads waited for memory for 10% of the time
 
          8: misses 4, threads 1, cached 4, free 500 of 512, stalled 10
-           => 4 it shrank, as threads waited for memory for 10% of the time
+           => 4 it shrank because threads waited for memory for 10% of the time
 
          9: misses 5, threads 1, cached 4, free 500 of 512
            => 4 misses cost more than 2% of the process's time, but little memory is free
 
          18: misses 6, threads 1, cached 4, free 500 of 512
-           => 8 it grew, as misses cost more than 2% of the process's time",
+           => 8 it grew because misses cost more than 2% of the process's time",
     );
 }
 
@@ -178,7 +178,7 @@ fn it_takes_no_memory_that_is_not_free() {
            => 32 misses cost more than 2% of the process's time, but little memory is free
 
          2: misses 2, threads 1, cached 32, free 96 of 512
-           => 64 it grew, as misses cost more than 2% of the process's time",
+           => 64 it grew because misses cost more than 2% of the process's time",
     );
 }
 
@@ -186,12 +186,12 @@ fn it_takes_no_memory_that_is_not_free() {
 fn it_has_less_as_soon_as_the_budget_is_less() {
     play(
         "1: misses 1, threads 1, cached 32
-           => 64 it grew, as misses cost more than 2% of the process's time
+           => 64 it grew because misses cost more than 2% of the process's time
 
          2: misses 1, threads 1, cached 64, most 50
-           => 50 it grew, as misses cost more than 2% of the process's time
+           => 50 it grew because misses cost more than 2% of the process's time
 
          3: misses 1, threads 1, cached 50, most 2
-           => 32 it grew, as misses cost more than 2% of the process's time",
+           => 32 it grew because misses cost more than 2% of the process's time",
     );
 }

@@ -89,7 +89,7 @@ fn garbage_of(total: BlobFileSummary, live: Outflow) -> Result<Option<GarbageDel
         total.count.checked_sub(live.count).zip(total.total_bytes.checked_sub(live.bytes));
     let (count, bytes) = garbage.ok_or_else(|| {
         Error::corruption(format!(
-            "the memtable refers to {} of {} bytes in blob file {number}, which has {} of {}",
+            "the memtable refers to {} of {} bytes in blob file {number}, but the file has {} of {}",
             counted(live.count, "blob"),
             live.bytes,
             total.count,

@@ -24,7 +24,7 @@ struct WholeOrPoisoned<'a>(&'a Tree);
 impl Drop for WholeOrPoisoned<'_> {
     #[cold]
     fn drop(&mut self) {
-        let error = Error::new(Code::Aborted, "a write ended with a panic, half done");
+        let error = Error::new(Code::Aborted, "a write panicked halfway");
         self.0.fail(&error);
     }
 }

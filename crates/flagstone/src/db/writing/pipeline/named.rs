@@ -44,7 +44,7 @@ fn check_in(operation: &Operation<'_>, family: &Family) -> Result<()> {
         Operation::DeleteRange { begin, end, .. }
             if family.comparator().compare(begin, end).is_gt() =>
         {
-            Err(Error::invalid_argument("the begin of a range deletion is after its end"))
+            Err(Error::invalid_argument("the start of the range deletion is after its end"))
         }
         _ => Ok(()),
     }

@@ -123,7 +123,7 @@ impl<E: CommitEnv> Steps<E> {
     pub(super) fn number(&mut self, batch: &mut WriteBatch) -> Result<()> {
         let last = self.env.numbers().last;
         if last + u64::from(batch.count().max(1)) > MAX_SEQUENCE_NUMBER {
-            return Err(Error::not_supported("the database's sequence numbers are used up"));
+            return Err(Error::not_supported("the database has run out of sequence numbers"));
         }
         batch.set_sequence(last + 1);
         Ok(())

@@ -252,7 +252,7 @@ impl Pipeline {
         let (bytes, most) = (batch.byte_size(), commit.wal()?.record_size_max());
         if bytes > most {
             return Err(Error::invalid_argument(format!(
-                "a batch of {bytes} bytes is too long for a compressed WAL, which takes {most}; write it in parts"
+                "a batch of {bytes} bytes is too long for a compressed WAL, which takes up to {most}; split it"
             )));
         }
         let noted = commit.log.is_predecessor_noted;

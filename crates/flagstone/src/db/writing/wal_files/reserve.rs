@@ -72,7 +72,7 @@ impl WalFiles {
         self.space.reserve_missing.store(missing, Ordering::Relaxed);
         if missing > 0 {
             Sometimes::WalUnreserved.reached();
-            tracing::warn!(path = %path.display(), wanted, missing, "there is no room for what a WAL reserves");
+            tracing::warn!(path = %path.display(), wanted, missing, "not enough space for what a WAL reserves");
             self.context.events.note(|| {
                 Event::WalReserveShort(WalReserveInfo { path: path.into(), wanted, missing })
             });
@@ -112,6 +112,6 @@ impl WalFiles {
 /// the next write says why.
 pub(super) fn give_back(outcome: Result<()>) {
     if let Err(error) = outcome {
-        tracing::warn!(%error, "cannot give back what was reserved for a WAL");
+        tracing::warn!(%error, "cannot release space reserved for a WAL");
     }
 }
