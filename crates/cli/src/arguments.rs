@@ -17,13 +17,13 @@ const COMMON: &str = "Common options";
 /// Flags of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Common {
-    /// Set a RocksDB option by its name, as in write_buffer_size=128M; may be given several times.
-    /// A command that writes to the database also notes it in the OPTIONS file, from which every
-    /// later command has it; but for paranoid_checks=false and
-    /// wal_recovery_mode=kSkipAnyCorruptedRecords, which pass over damage and hold for that command
+    /// Set a RocksDB option by name, as in write_buffer_size=128M; repeatable. A command that
+    /// writes to the database saves the option in its OPTIONS file, so later commands use it too.
+    /// Exceptions are paranoid_checks=false and wal_recovery_mode=kSkipAnyCorruptedRecords, which
+    /// ignore damage and apply to this command only
     #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value, help_heading = COMMON)]
     pub settings: Vec<(String, String)>,
-    /// Print facts as JSON, lists with an object a line
+    /// Print facts as JSON; lists print one object a line
     #[arg(long, global = true, help_heading = COMMON)]
     pub json: bool,
 }
@@ -44,7 +44,7 @@ impl Common {
         match self.settings.first() {
             None => Ok(()),
             Some((name, _)) => Err(Failure::Usage(format!(
-                "--set {name} is for commands that open a database, which this one does not"
+                "--set {name} has no meaning here: this command opens no database"
             ))),
         }
     }
@@ -77,7 +77,7 @@ pub struct Place {
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default", aliases = CF_ALIASES)]
     pub cf: String,
-    /// Keys and values are hexadecimal, in arguments and in what is printed
+    /// Keys and values are hexadecimal, in arguments and in output
     #[arg(long)]
     pub hex: bool,
 }
@@ -92,13 +92,13 @@ impl Place {
 /// Which keys.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Range {
-    /// Only keys that begin with this
+    /// Only keys with this prefix
     #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
     pub prefix: Option<OsString>,
-    /// The first key
+    /// First key
     #[arg(long, value_name = "KEY")]
     pub from: Option<OsString>,
-    /// The key to end before
+    /// Key before which to stop
     #[arg(long, value_name = "KEY")]
     pub to: Option<OsString>,
 }
@@ -133,7 +133,7 @@ impl Range {
             return Ok(());
         }
         Err(Failure::Usage(format!(
-            "--prefix goes by the order of bytes, and column family '{}' has {}: give --from and --to",
+            "--prefix needs bytewise key order, but column family '{}' has {}; use --from and --to",
             text::name(family.name()),
             text::name(family.comparator().name())
         )))
@@ -143,7 +143,7 @@ impl Range {
 /// The refusal of a range whose end comes before its beginning.
 pub fn not_ascending(family: &ColumnFamily, from: &str, to: &str) -> Failure {
     Failure::Usage(format!(
-        "{from} comes after {to} in the order of column family '{}', {}: exchange them",
+        "{from} comes after {to} in the order of column family '{}', {}; exchange them",
         text::name(family.name()),
         text::name(family.comparator().name())
     ))

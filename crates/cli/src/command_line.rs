@@ -15,10 +15,10 @@ use crate::{bench, cache_sim, commands};
     version,
     about,
     after_help = "Exit code 0: done.\n\
-        1: a fault was found, the operation failed, the key, file or database is not there,\n   \
+        1: a fault was found, the operation failed, the key, file or database does not exist,\n   \
         or import, export or load left something out.\n\
-        2: wrong usage, as of the name of a column family that the database does not have, or has already.\n\
-        3: salvaged with losses; slow, and not broken; changed by another process while faults were looked for.\n\n\
+        2: wrong usage, such as a column family that does not exist, or already exists.\n\
+        3: salvaged with losses; slow but not broken; or changed by another process during the search for faults.\n\n\
         Example:\n  flagstone put --db /data/photos hello world\n  flagstone get --db /data/photos hello"
 )]
 pub struct CommandLine {
@@ -75,26 +75,26 @@ pub enum Command {
 fn exit_codes(command: &str) -> &'static str {
     match command {
         "import" | "export" | "load" => {
-            "Exit code 0: done. 1: it failed, or something is named that was left out, and the rest is done.\n\
+            "Exit code 0: done. 1: it failed, or left something out, which it names, and did the rest.\n\
              2: wrong usage."
         }
         "verify" | "check" => {
-            "Exit code 0: sound. 1: a fault, or a file that could not be read, or no database. 2: wrong usage.\n\
-             3: faults that may be none, as another process was writing."
+            "Exit code 0: sound. 1: a fault, an unreadable file, or no database. 2: wrong usage.\n\
+             3: uncertain faults, because another process was writing."
         }
         "doctor" => {
-            "Exit code 0: healthy. 1: broken, or no database. 2: wrong usage. 3: slow, and not broken; or findings that may be \
-             none, as another process was writing."
+            "Exit code 0: healthy. 1: broken, or no database. 2: wrong usage. 3: slow but not broken; or uncertain \
+             findings, because another process was writing."
         }
         "salvage" => {
-            "Exit code 0: nothing was lost. 1: there is no new database. 2: wrong usage. 3: something was left out, which the \
-             report names."
+            "Exit code 0: nothing was lost. 1: there is no new database. 2: wrong usage. 3: something was lost, which the \
+             report lists."
         }
         "sst" | "wal" | "blob" | "manifest" => {
             "Exit code 0: sound. 1: a fault, or no such file. 2: wrong usage."
         }
         _ => {
-            "Exit code 0: done. 1: it failed, or the key, file or database is not there. 2: wrong usage."
+            "Exit code 0: done. 1: it failed, or the key, file or database does not exist. 2: wrong usage."
         }
     }
 }

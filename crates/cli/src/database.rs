@@ -281,7 +281,7 @@ pub fn is_there(path: &Path) -> Result<bool, Failure> {
 pub fn check_no_file(env: &Env, path: &Path) -> Result<(), Error> {
     let is_file = |path: &Path| env.fs.metadata(path).is_ok_and(|found| !found.is_directory);
     if path.ancestors().any(is_file) {
-        Err(none_here("no directory, but a file").at(path))
+        Err(none_here("a file, not a directory").at(path))
     } else {
         Ok(())
     }
@@ -343,10 +343,10 @@ fn no_database(env: &Env, path: &Path) -> Error {
         ) && env.fs.metadata(&path.join(name)).is_ok_and(|file| file.size > 0)
     };
     match env.fs.list(path).unwrap_or_default().iter().find(|name| holds_data(name)) {
-        Some(name) => {
-            Error::corruption(format!("the database has lost its file CURRENT, but not {name}"))
-                .advise(Remedy::SalvageWithoutCurrent)
-        }
+        Some(name) => Error::corruption(format!(
+            "the database has lost its file CURRENT but still has {name}"
+        ))
+        .advise(Remedy::SalvageWithoutCurrent),
         None => {
             none_here(if env.fs.metadata(path).is_ok() { "no file CURRENT" } else { NO_DIRECTORY })
         }
@@ -396,7 +396,7 @@ fn warn(loaded: &LoadedOptions) {
     if !ignored.is_empty() {
         let path = loaded.path.display();
         say(format_args!(
-            "warning: {path} says what this engine does not act on: {}",
+            "warning: {path} has settings without effect here: {}",
             ignored.join(", ")
         ));
     }
@@ -409,8 +409,8 @@ fn warn_of_unnamed(path: &Path, unnamed: &[&str]) {
     let others =
         if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
     say(format_args!(
-        "warning: {} does not name the column family '{}'{others}: it is opened with default settings. If that file was cut off, \
-         an older one may have its own",
+        "warning: {} does not name the column family '{}'{others}, which is opened with default settings. If that file was cut \
+         off, an older one may have its own",
         path.display(),
         text::name(first)
     ));
@@ -422,10 +422,7 @@ pub fn family(db: &Db, name: &str) -> Result<ColumnFamily, Failure> {
         let names: Vec<_> =
             db.column_families().iter().map(|family| text::name(family.name())).collect();
         let name = text::name(name);
-        Failure::Usage(format!(
-            "there is no column family '{name}'; the database has {}",
-            names.join(", ")
-        ))
+        Failure::Usage(format!("no column family '{name}'; the database has {}", names.join(", ")))
     })
 }
 

@@ -12,7 +12,8 @@ use crate::text::{DumpLine, DumpStart, is_hex_start};
 const WHOLE_MAX: usize = 16 << 20;
 
 /// What is said of a line without an end: what is left of a value is hexadecimal, too.
-pub const CUT: &str = "it does not end, as where a dump was cut off; if it is whole, end it";
+pub const CUT: &str =
+    "the line does not end, as if the dump was cut off; if it is complete, add a line end";
 
 const NO_TEXT: &str = "expected COLUMN_FAMILY HEXKEY HEXVALUE";
 
@@ -171,7 +172,7 @@ fn text_of(line: &[u8]) -> &[u8] {
 pub fn not_a_dump(line: &str) -> String {
     // Between key and value of ldb's.
     let helps = if line.contains(" ==> ") {
-        "; this is a dump of ldb's, which ldb loads: a database of RocksDB's is opened here as it is"
+        "; this is a dump made by ldb, which only ldb loads; flagstone opens a RocksDB database directly"
     } else {
         ""
     };

@@ -131,7 +131,7 @@ pub fn say(message: impl fmt::Display) {
 pub fn tell_if_typed(what: &str) {
     if io::stdin().is_terminal() {
         say(format_args!(
-            "reading {what} from the terminal; end it with Ctrl-D on a line of its own, give up with Ctrl-C"
+            "reading {what} from the terminal; end with Ctrl-D on a line of its own, cancel with Ctrl-C"
         ));
     }
 }

@@ -11,22 +11,22 @@ use crate::command_line::CommandLine;
 const ELSEWHERE: [(&str, &str); 13] = [
     (
         "approxsize",
-        "none for ranges: stats --db DB has the sizes of levels, and a program Db::approximate_sizes",
+        "nothing for ranges; stats --db DB prints the sizes of levels, and programs can call Db::approximate_sizes",
     ),
     ("backup", "checkpoint --db DB DIR"),
     ("batchput", "put --db DB KEY VALUE, one by one, or load --db DB"),
     ("change_compaction_style", "compact --db DB --set compaction_style=kCompactionStyleUniversal"),
-    ("dump_live_files", "list-files --db DB, and then manifest, sst, wal and blob"),
+    ("dump_live_files", "list-files --db DB, then manifest, sst, wal and blob"),
     ("dump_wal", "wal FILE --operations"),
     ("get_property", "stats --db DB --property NAME"),
     ("idump", "sst DIR --entries"),
     ("list_file_range_deletes", "sst DIR --entries"),
     (
         "reduce_levels",
-        "compact --db DB --change-level, and then compact --db DB --set num_levels=NUMBER",
+        "compact --db DB --change-level, then compact --db DB --set num_levels=NUMBER",
     ),
     ("repair", "salvage --db DB --to NEW"),
-    ("restore", "none: a checkpoint is a database by itself"),
+    ("restore", "nothing; a checkpoint is a database"),
     ("unsafe_remove_sst_file", "salvage --db DB --to NEW"),
 ];
 

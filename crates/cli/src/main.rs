@@ -49,7 +49,7 @@ fn answered(told: &clap::Error) -> ExitCode {
     if let Some(ContextValue::String(command)) = told.get(ContextKind::InvalidSubcommand)
         && let Some(ours) = ldb::elsewhere(command)
     {
-        let message = format!("{command} is a command of ldb's; here it is {ours}");
+        let message = format!("{command} is an ldb command; use instead: {ours}");
         return failure::exit_code(&Err(Failure::Usage(message)));
     }
     if told.get(ContextKind::InvalidSubcommand) == Some(&ContextValue::String("stress".into())) {

@@ -63,7 +63,7 @@ impl Ttl {
             && families.iter().any(|(_, family)| family.kept.iter().any(of_application))
         {
             return Err(Failure::Usage(
-                "the database has a compaction filter of an application: write to it with that, or without --ttl".into(),
+                "the database has an application's compaction filter: write to it with that application, or without --ttl".into(),
             ));
         }
         let families: Vec<TtlFamily<'_>> = families

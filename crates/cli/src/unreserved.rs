@@ -17,7 +17,7 @@ pub fn tell_if_short(db: &Db, path: &Path) {
         db.int_property(db.default_column_family(), "flagstone.wal-reserve-missing").unwrap_or(0);
     if missing > 0 {
         say(format_args!(
-            "note: {}: there is no room for {} of what a WAL reserves (write_buffer_size and a tenth); the command goes on",
+            "note: {}: no space for {} of what a WAL reserves (1.1 times write_buffer_size); the command continues",
             path.display(),
             text::bytes(missing)
         ));

@@ -114,7 +114,7 @@ fn a_command_says_which_tables_it_has_not_read() {
     let db = path.display();
     let said = printed(&format!("compact --db {db}"));
     assert!(
-        said.contains("1 table needed no rewriting, and was not read: flagstone verify"),
+        said.contains("1 table needed no rewriting and was not read; flagstone verify"),
         "{said}"
     );
     assert_eq!(printed(&format!("compact --db {db} --json")), "{\"unread_tables\":1}\n");

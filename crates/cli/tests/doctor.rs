@@ -140,7 +140,7 @@ fn a_directory_of_wals_that_is_not_there_is_named() {
     drop(db);
     std::fs::rename(&wals, scratch.path().join("unmounted")).unwrap();
     let (said, code) = asked(&path, "kPointInTimeRecovery");
-    assert!(code == 1 && said.contains("its WALs lie in wal_dir, which is not there"), "{said}");
+    assert!(code == 1 && said.contains("its WALs are in wal_dir, which does not exist"), "{said}");
     assert!(said.contains("--set wal_dir=DIR") && said.contains("1 broken"), "{said}");
 }
 

@@ -162,7 +162,7 @@ fn a_dump_of_ldb_s_is_known() {
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(refused("0x6B ==> 0x76\n").contains("a dump of ldb's, which ldb loads"));
+    assert!(refused("0x6B ==> 0x76\n").contains("a dump made by ldb, which only ldb loads"));
     let said = refused("default 6b 7\n");
     assert!(
         said.contains("expected COLUMN_FAMILY HEXKEY HEXVALUE\n") && !said.contains("ldb"),

@@ -193,7 +193,7 @@ fn what_cannot_be_imported_is_named_and_the_rest_is_stored() {
     }
     let (_, told) = import(&format!("--threads 1 --db {}-2", db.display()));
     assert!(
-        told.contains("4 files") && told.contains("3 paths not stored, as said above"),
+        told.contains("4 files") && told.contains("3 paths not stored, as listed above"),
         "{told}"
     );
     closed.iter().for_each(|path| permit(path, 0o700));
@@ -224,7 +224,7 @@ fn a_path_where_nothing_is_is_named_and_the_others_are_imported() {
         );
     }
     assert!(
-        told.starts_with("1 file, ") && told.contains("2 paths not stored, as said above"),
+        told.starts_with("1 file, ") && told.contains("2 paths not stored, as listed above"),
         "{told}"
     );
     for paths in [at("fotos"), format!("{} {}", at("fotos"), at("photos/a/b")), at("dangling")] {

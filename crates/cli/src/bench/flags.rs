@@ -23,72 +23,72 @@ use flagstone::options::Options;
     after_help = "Example:\n  flagstone bench --benchmarks=fillrandom,readrandom --db=/tmp/bench --num=1000000 --value_size=400"
 )]
 pub struct Flags {
-    /// What to run, in order
+    /// Benchmarks to run, in order
     #[arg(long, action = ArgAction::Set, num_args = 1, value_delimiter = ',',
           default_value = "fillseq,fillrandom,overwrite,readrandom,readseq")]
     pub benchmarks: Vec<String>,
-    /// Where the database will be; one that a benchmark has made there is removed first, unless
-    /// --use_existing_db
+    /// Directory of the database. A database that an earlier benchmark created there is removed
+    /// first, unless --use_existing_db
     #[arg(long, default_value = "/tmp/flagstone-bench")]
     pub db: PathBuf,
-    /// Keys in the database
+    /// Number of keys in the database
     #[arg(long, default_value_t = 1_000_000)]
     pub num: u64,
-    /// Keys to write, for each thread; -1 for --num
+    /// Keys to write per thread; -1 for --num
     #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
     pub writes: i64,
-    /// Keys to read, for each thread; -1 for --num
+    /// Keys to read per thread; -1 for --num
     #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
     pub reads: i64,
-    /// Keys to delete, for each thread; -1 for --num
+    /// Keys to delete per thread; -1 for --num
     #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
     pub deletes: i64,
-    /// Ranges that deleterange deletes
+    /// Number of ranges that deleterange deletes
     #[arg(long, default_value_t = 100_000)]
     pub max_num_range_tombstones: u64,
-    /// Keys in each of them
+    /// Keys in each range that deleterange deletes
     #[arg(long, default_value_t = 4)]
     pub range_tombstone_width: u64,
-    /// Seconds that random benchmarks run instead of counting operations; 0 counts
+    /// Seconds to run random benchmarks, instead of a number of operations; 0 to use the number
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 40))]
     pub duration: u64,
-    /// Operations between two looks at the clock for --duration
+    /// Operations between checks of the clock for --duration
     #[arg(long, default_value_t = 1000)]
     pub ops_between_duration_checks: u64,
-    /// Threads
+    /// Number of threads
     #[arg(long, default_value_t = 1, value_parser = up_to(4096))]
     pub threads: usize,
-    /// Bytes of a key
+    /// Size of a key in bytes
     #[arg(long, default_value_t = 16, value_parser = up_to(1 << 30))]
     pub key_size: usize,
-    /// Bytes of a value
+    /// Size of a value in bytes
     #[arg(long, default_value_t = 100, value_parser = up_to(1 << 32))]
     pub value_size: usize,
-    /// What compression leaves of a value
+    /// Compressed size of a value as a fraction of its size
     #[arg(long, default_value_t = 0.5)]
     pub compression_ratio: f64,
-    /// none, snappy, zlib, bzip2, lz4, lz4hc or zstd
+    /// Compression of tables: none, snappy, zlib, bzip2, lz4, lz4hc or zstd
     #[arg(long, default_value = "snappy")]
     pub compression_type: String,
-    /// The compression's level
+    /// Compression level
     #[arg(long, allow_hyphen_values = true)]
     pub compression_level: Option<i32>,
-    /// The same for values in blob files
+    /// Compression of values in blob files
     #[arg(long, default_value = "none")]
     pub blob_db_compression_type: String,
-    /// The same, by its newer name
+    /// Newer name of --blob_db_compression_type
     #[arg(long)]
     pub blob_compression_type: Option<String>,
-    /// Bytes of the block cache
+    /// Size of the block cache in bytes
     #[arg(long, default_value = "8388608")]
     pub cache_size: String,
-    /// The logarithm of the number of its shards; negative for as many as suit its size
+    /// Base-2 logarithm of the number of block cache shards; negative to derive it from the size
     #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
     pub cache_numshardbits: i32,
-    /// The part of it for indexes and filters
+    /// Fraction of the block cache for indexes and filters
     #[arg(long)]
     pub cache_high_pri_pool_ratio: Option<f64>,
-    /// Levels above this one are not compressed; negative for all alike
+    /// First level to compress; negative to compress every level
     #[arg(
         long,
         default_value_t = -1,
@@ -96,67 +96,67 @@ pub struct Flags {
         value_parser = clap::value_parser!(i32).range(-1..64)
     )]
     pub min_level_to_compress: i32,
-    /// Checksums of blocks: 0 for none, 1 for CRC-32C, 2 for XXH32, 3 for XXH64, 4 for XXH3
+    /// Checksum of blocks: 0 for none, 1 for CRC-32C, 2 for XXH32, 3 for XXH64, 4 for XXH3
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=4))]
     pub checksum_type: Option<u8>,
-    /// The structure of memtables: btree, skip_list, vector, prefix_hash or hash_linkedlist
+    /// Data structure of memtables: btree, skip_list, vector, prefix_hash or hash_linkedlist
     #[arg(long, default_value = "btree")]
     pub memtablerep: String,
-    /// Bytes of a key's prefix, which prefix_hash goes by; 0 for none
+    /// Size in bytes of the key prefix that prefix_hash uses; 0 for none
     #[arg(long, default_value_t = 0)]
     pub prefix_size: usize,
     /// Buckets of prefix_hash and hash_linkedlist
     #[arg(long, default_value_t = 1 << 20)]
     pub hash_bucket_count: u64,
-    /// Bits a key of a Bloom filter; negative for what filter_policy says (bloomfilter:10)
+    /// Bloom filter bits per key; negative for filter_policy's default (bloomfilter:10)
     #[arg(long, default_value_t = -1.0, allow_hyphen_values = true)]
     pub bloom_bits: f64,
-    /// Files held open; -1 for all
+    /// Files kept open; -1 for all
     #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
     pub open_files: i32,
-    /// Background jobs
+    /// Flushes and compactions at the same time
     #[arg(long, default_value_t = 2)]
     pub max_background_jobs: u32,
-    /// Parts of a compaction that run at a time
+    /// Subcompactions of one compaction at the same time
     #[arg(long, default_value_t = 1)]
     pub subcompactions: u32,
-    /// 0 for leveled, 1 for universal, 2 for FIFO compaction, 3 for none; or RocksDB's name of it
+    /// Compaction style: 0 for leveled, 1 for universal, 2 for FIFO, 3 for none; or RocksDB's name
     #[arg(long, default_value = "0")]
     pub compaction_style: String,
-    /// Universal: percent by which the next run may be larger than those already taken
+    /// Universal: percentage by which the next run may exceed the runs already chosen
     #[arg(long)]
     pub universal_size_ratio: Option<u32>,
-    /// Universal: runs merged at least
+    /// Universal: minimum number of runs merged at a time
     #[arg(long)]
     pub universal_min_merge_width: Option<u32>,
-    /// Universal: runs merged at most
+    /// Universal: maximum number of runs merged at a time
     #[arg(long)]
     pub universal_max_merge_width: Option<u32>,
-    /// Universal: percent of the oldest run that the others may take together
+    /// Universal: size of all newer runs as a percentage of the oldest run
     #[arg(long)]
     pub universal_max_size_amplification_percent: Option<u32>,
-    /// Universal: merge a part of the keys at a time
+    /// Universal: merge one part of the key range at a time
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub universal_incremental: Option<bool>,
-    /// Universal: sorted runs that may stay; 0 for as many as the size of the data wants
+    /// Universal: sorted runs that may remain; 0 to derive the number from the size of the data
     #[arg(long, allow_hyphen_values = true)]
     pub universal_max_read_amp: Option<i32>,
     /// FIFO: MiB of all tables at which the oldest is dropped; 0 for the default, 1024
     #[arg(long, default_value_t = 0)]
     pub fifo_compaction_max_table_files_size_mb: u64,
-    /// Every write is on the device before it counts
+    /// Sync every write to the device
     #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
           action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub sync: bool,
-    /// No WAL
+    /// Write without the WAL
     #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
           action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub disable_wal: bool,
-    /// Keep the database that is there; benchmarks that want a new one are skipped
+    /// Keep the existing database; benchmarks that need a new one are skipped
     #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
           action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub use_existing_db: bool,
-    /// Check checksums in reads
+    /// Verify checksums when reading
     #[arg(long, num_args = 0..=1, default_value = "true", default_missing_value = "true", require_equals = true,
           action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub verify_checksum: bool,
@@ -172,51 +172,51 @@ pub struct Flags {
     #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
           action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub statistics: bool,
-    /// Some keys are looked up more often than others: a key of rank r as 1/r, of ranks that differ
-    /// by up to e to the power of this number; 0 for all alike
+    /// Skew of lookups: a key of rank r is looked up in proportion to 1/r, over ranks that differ
+    /// by a factor of up to e to the power of this number; 0 for uniform lookups
     #[arg(long, default_value_t = 0.0)]
     pub read_random_exp_range: f64,
     /// Steps after each seek
     #[arg(long, default_value_t = 0)]
     pub seek_nexts: u64,
-    /// Keys in a batch, for writing and for multireadrandom
+    /// Keys per batch, in writes and in multireadrandom
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub batch_size: u64,
-    /// multireadrandom: the distance of the keys in a batch; 0 for keys at random
+    /// multireadrandom: distance between the keys of a batch; 0 for random keys
     #[arg(long, default_value_t = 0)]
     pub multiread_stride: u64,
-    /// Bytes of keys and values a second that all writers together may write or delete, that of
-    /// readwhilewriting among them; 0 for any number
+    /// Limit in bytes a second on the keys and values that all writers together write or delete,
+    /// including the writer of readwhilewriting; 0 for none
     #[arg(long, default_value_t = 0)]
     pub benchmark_write_rate_limit: u64,
     /// Bytes that iterators read ahead
     #[arg(long, default_value_t = 0)]
     pub readahead_size: u64,
-    /// Record into this new file what the block cache is asked for, from the first benchmark on
-    /// that uses the database as it is; CSV if the name ends in .csv, else oracleGeneral.
-    /// `flagstone cache-sim` replays it
+    /// Record block cache accesses in this new file, starting with the first benchmark that uses an
+    /// existing database; CSV if the name ends in .csv, otherwise oracleGeneral. `flagstone
+    /// cache-sim` replays it
     #[arg(long)]
     pub block_cache_trace_file: Option<PathBuf>,
-    /// Of so many keys one is recorded
+    /// Record one in N keys
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub block_cache_trace_sampling_frequency: u64,
-    /// The most bytes of that file
+    /// Maximum size of the trace file in bytes
     #[arg(long, default_value_t = 64 << 30)]
     pub block_cache_trace_max_trace_file_size_in_bytes: u64,
-    /// Every so many seconds a line with the operations since the last goes to --report_file; 0 for
-    /// none
+    /// Seconds between lines written to --report_file, each with the operations since the last; 0
+    /// for none
     #[arg(long, default_value_t = 0)]
     pub report_interval_seconds: u64,
-    /// The file for these lines, CSV; each benchmark begins it anew
+    /// CSV file for these lines; each benchmark overwrites it
     #[arg(long, default_value = "report.csv")]
     pub report_file: PathBuf,
-    /// Flags of db_bench without effect here
+    /// Flags of db_bench that have no effect here
     #[arg(long, hide = true)]
     pub inert: Vec<String>,
-    /// Flags of db_bench that ask for what is not here
+    /// Flags of db_bench for features that do not exist here
     #[arg(long, hide = true)]
     pub absent: Vec<String>,
-    /// The seed of random numbers; 0 for a different one each time
+    /// Seed of random numbers; 0 for a different one each time
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }

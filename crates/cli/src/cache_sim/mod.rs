@@ -34,51 +34,52 @@ use trace::Trace;
 
 /// Replay a trace over cache policies and sizes, and compare their hit ratios.
 ///
-/// A trace is CSV (time,key,size[,op]; an op that begins with "del" takes the key out, any other is
-/// a use) or oracleGeneral (24 bytes a request: u32 time, u64 key, u32 size, i64 next use, which is
-/// not looked at), either also compressed with Zstandard. An object keeps the size of its first
-/// request. Nothing is warmed up: first requests count as misses. `flagstone bench
-/// --block_cache_trace_file` and `Db::start_block_cache_trace` record such traces.
+/// A trace is CSV or oracleGeneral, either also compressed with Zstandard. CSV has
+/// time,key,size[,op]; an op that begins with "del" removes the key, any other op is an access.
+/// oracleGeneral has 24 bytes a request: u32 time, u64 key, u32 size, and i64 next access, which is
+/// ignored. An object keeps the size of its first request. There is no warm-up: first requests
+/// count as misses. `flagstone bench --block_cache_trace_file` and `Db::start_block_cache_trace`
+/// record such traces.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     flagstone cache-sim blocks.oracleGeneral.zst --policies lru,s3_fifo,sieve --sizes 1%,10%,1G --plot curves.svg\n  \
     flagstone cache-sim --synthetic photo")]
 pub struct Arguments {
-    /// The trace
+    /// Trace file
     #[arg(required_unless_present = "synthetic", conflicts_with = "synthetic")]
     trace: Option<PathBuf>,
     /// csv or oracle; without it, names that end in .csv (before .zst) are CSV
     #[arg(long, value_enum)]
     format: Option<read::Format>,
-    /// Make a trace up: photo (groups of 1K, 9K, 90K and 2.5M objects with a quarter of the
-    /// requests each), or zipf:EXPONENT (1M objects)
+    /// Generate a trace: photo (groups of 1K, 9K, 90K and 2.5M objects with a quarter of the
+    /// requests each) or zipf:EXPONENT (1M objects)
     #[arg(long, value_name = "KIND")]
     synthetic: Option<Synthetic>,
-    /// How many requests to make up
+    /// Number of requests to generate
     #[arg(
         long,
         default_value_t = 20_000_000,
         value_parser = clap::value_parser!(u64).range(1..=1 << 31)
     )]
     requests: u64,
-    /// Where to start making up
+    /// Seed of the generated trace
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Policies: lru, fifo, lfu, slru, s4lru, s3_fifo, sieve, w_tiny_lfu, and clairvoyant (evicts
-    /// what is used furthest in the future)
+    /// the object used furthest in the future)
     #[arg(
         long,
         value_delimiter = ',',
         default_value = "fifo,lru,lfu,slru,s4lru,s3_fifo,sieve,w_tiny_lfu,clairvoyant"
     )]
     policies: Vec<Player>,
-    /// Sizes of the cache: bytes (16M), or percent of all objects together
+    /// Cache sizes: bytes (16M), or percent of the total size of all objects
     #[arg(long, value_delimiter = ',', default_value = "0.1%,0.3%,1%,3%,10%,30%")]
     sizes: Vec<Size>,
-    /// Draw the hit ratios over the sizes into this SVG file
+    /// Draw hit ratios over sizes into this SVG file
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Replays at a time; without it, as many as there are cores
+    /// Replays at the same time; by default one per core
     #[arg(long)]
     threads: Option<NonZeroUsize>,
 }

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 use crate::text::{self, Notation};
 
-/// Print what a blob file holds, and check every record's checksums.
+/// Print the contents of a blob file, and verify the checksums of every record.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone blob /data/photos/000012.blob --keys")]
 pub struct Arguments {
@@ -25,7 +25,7 @@ pub struct Arguments {
     /// List each record: offset, key, stored bytes
     #[arg(long)]
     keys: bool,
-    /// Keys are shown in hexadecimal
+    /// Show keys in hexadecimal
     #[arg(long)]
     hex: bool,
 }

@@ -13,12 +13,12 @@ use crate::failure::{Failure, Outcome, reported};
 use crate::output::Output;
 use crate::text;
 
-/// Compare what the MANIFEST names with what the directory holds.
+/// Compare the files that the MANIFEST lists with the files in the directory.
 ///
-/// A file that is missing or has another size gives exit code 1; files that nothing names are
-/// listed only. No contents are read. Beside a process that writes to the database, one state of it
-/// is seen. If that seems to lack files and the database has changed, a second look is taken; if
-/// both hold again, the exit code is 3.
+/// A missing file, or one of the wrong size, gives exit code 1. Files that the MANIFEST does not
+/// list are only reported. File contents are not read. If another process is writing to the
+/// database, the command looks at one state of it. If that state lacks files and the database has
+/// changed meanwhile, the command looks again; if the same happens again, the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone check --db /data/photos")]
 pub struct Arguments {

@@ -10,12 +10,11 @@ use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict};
 use crate::progress::Progress;
 
-/// Make a copy of the database that shares its files by hard links.
+/// Make a copy of the database that shares its files through hard links.
 ///
-/// DIR must not exist. On another file system, where links are not possible, the files are copied.
-/// The command takes the database's lock: while another process has it open for writing, that
-/// process makes checkpoints (Db::checkpoint), and flagstone dump and flagstone load make a copy
-/// beside it.
+/// DIR must not exist. On another file system, which cannot share files, they are copied. The
+/// command takes the database's lock. While another process has the database open for writing, use
+/// Db::checkpoint in that process, or flagstone dump and flagstone load.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone checkpoint --db /data/photos /data/photos-monday")]
 pub struct Arguments {

@@ -18,10 +18,10 @@ use crate::text;
 
 /// Compact a range of keys, or all of them, down to the last level.
 ///
-/// Without a range the command also collects garbage in blob files, until they take no more than
-/// max_space_amplification. A table that needs no rewriting is moved or left where it is, without
-/// being read: it may be damaged, and flagstone verify reads it. The command says how many those
-/// are; --force-bottommost rewrites them, too.
+/// Without a range the command also collects garbage in blob files until they meet
+/// max_space_amplification. A table that needs no rewriting is moved or left in place without being
+/// read, so damage in it goes unnoticed; flagstone verify reads it. The command prints the number
+/// of such tables; --force-bottommost rewrites them as well.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone compact --db /data/photos --prefix cats/")]
 pub struct Arguments {
@@ -29,23 +29,23 @@ pub struct Arguments {
     place: Place,
     #[command(flatten)]
     range: Range,
-    /// Rewrite the last level, too
+    /// Rewrite the last level as well
     #[arg(long)]
     force_bottommost: bool,
-    /// Parts that run at the same time; 0 for the database's max_subcompactions
+    /// Subcompactions to run in parallel; 0 for the database's max_subcompactions
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     max_subcompactions: u32,
-    /// Which directory of db_paths (or cf_paths) the result is written to, counted from 0
+    /// Index in db_paths (or cf_paths) of the directory to write to, counted from 0
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     target_path: u32,
-    /// Afterwards move the level that the result lies in to the first that should hold as much, if
-    /// those between are empty
+    /// Afterwards move the level that holds the result to the first level whose target size fits
+    /// it, if the levels between are empty
     #[arg(long)]
     change_level: bool,
-    /// The level for --change-level
+    /// Level for --change-level
     #[arg(long, value_name = "NUMBER", requires = "change_level")]
     target_level: Option<u8>,
-    /// Only say how many bytes of tables would be read
+    /// Only print how many bytes of tables would be read
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -130,11 +130,9 @@ fn tell_unread(count: u64, common: &Common, output: &mut Output) -> Result<(), F
     }
     match count {
         0 => Ok(()),
-        1 => {
-            output.line("1 table needed no rewriting, and was not read: flagstone verify reads it")
-        }
+        1 => output.line("1 table needed no rewriting and was not read; flagstone verify reads it"),
         _ => output.line(format!(
-            "{} needed no rewriting, and were not read: flagstone verify reads them",
+            "{} needed no rewriting and were not read; flagstone verify reads them",
             counted(count, "table")
         )),
     }

@@ -11,15 +11,14 @@ use crate::text;
 
 /// Create a column family.
 ///
-/// It has the default options, changed by --set, which here does not concern the families that are
-/// there.
+/// It gets the default options, changed by --set. Here --set does not affect existing families.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flagstone create-family --db /data/photos thumbnails\n  \
                   flagstone create-family --db /data/photos newest --set comparator=rocksdb.ReverseBytewiseComparator")]
 pub struct Arguments {
     #[command(flatten)]
     database: Database,
-    /// Its name
+    /// Name of the family
     name: String,
 }
 
@@ -57,7 +56,7 @@ fn check_name(db: &Db, name: &str) -> Result<(), Failure> {
     }
     match db.column_family(name) {
         Some(_) => {
-            Err(Failure::Usage(format!("column family '{}' exists already", text::name(name))))
+            Err(Failure::Usage(format!("column family '{}' already exists", text::name(name))))
         }
         None => Ok(()),
     }

@@ -8,7 +8,7 @@ use crate::commands::write::write_synced;
 use crate::database::{self, Access};
 use crate::failure::Outcome;
 
-/// Remove a key, whether it exists or not.
+/// Delete a key, whether or not it exists.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone delete --db /data/photos cats/tom.jpg")]
 pub struct Arguments {

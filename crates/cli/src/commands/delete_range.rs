@@ -8,15 +8,15 @@ use crate::commands::write::write_synced;
 use crate::database::{self, Access};
 use crate::failure::Outcome;
 
-/// Remove all keys from FROM (inclusive) to TO (exclusive).
+/// Delete all keys from FROM (inclusive) to TO (exclusive).
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone delete-range --db /data/photos cats/ cats0")]
 pub struct Arguments {
     #[command(flatten)]
     place: Place,
-    /// The first key to remove
+    /// First key to delete
     from: OsString,
-    /// The first key to keep
+    /// First key to keep
     to: OsString,
 }
 

@@ -18,16 +18,19 @@ use crate::input::Input;
 use crate::output::Output;
 use crate::text;
 
-/// Say in words what is wrong with a database, why its writes are slow, and what to change.
+/// Explain what is wrong with a database, why its writes are slow, and what to change.
 ///
-/// Looks at MANIFEST, OPTIONS, the directory, the properties of tables, and reads the WALs that an
-/// opening would replay: what is damaged in them, what lies behind it, and what the next opening
-/// would make of it under wal_recovery_mode. Of a table it reads footer, index and properties, of a
-/// blob file its size: damage elsewhere in them is for verify to find. Nothing is changed. Exit
-/// code 0 if all is well, 1 if something is broken, 3 if something is slow only, or another process
-/// was changing the database during two looks and it is not certain what is broken. The files do
-/// not tell why writers of a running database wait: its program asks by Db::doctor, or logs the
-/// property rocksdb.stats, which --statistics reads, as it does the LOG of RocksDB.
+/// Reads the MANIFEST, the OPTIONS file, the directory, the properties of tables, and the WALs that
+/// an opening would replay. For a damaged WAL it reports the damage, what follows it, and what the
+/// next opening would do under wal_recovery_mode. In tables it reads only footer, index and
+/// properties, and of blob files only the size; flagstone verify finds other damage. Nothing is
+/// changed.
+///
+/// If another process changes the database during two looks in a row, findings of damage are
+/// uncertain and the exit code is 3.
+///
+/// The files do not show why writers of a running database wait. For that, call Db::doctor in its
+/// program, or log the property rocksdb.stats and pass the log as --statistics.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flagstone doctor --db /data/photos --json\n  \
                   flagstone doctor --db /data/photos --statistics server.log")]
@@ -35,9 +38,8 @@ pub struct Arguments {
     #[command(flatten)]
     database: Database,
 
-    /// What the database has told where it runs: a file with what its property rocksdb.stats said,
-    /// among other lines perhaps, or RocksDB's LOG; of several reports the last one counts. - is
-    /// standard input
+    /// File with a report of the running database: a log that contains its property rocksdb.stats,
+    /// or RocksDB's LOG. Other lines are ignored, and the last report counts; - is standard input
     #[arg(long, value_name = "FILE")]
     statistics: Option<PathBuf>,
 }
@@ -95,7 +97,7 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
             if error.subcode() == SubCode::PathNotFound
                 && error.path().is_some_and(|missing| missing == Path::new(&wal_directory)) =>
         {
-            let what = "its WALs lie in wal_dir, which is not there: ";
+            let what = "its WALs are in wal_dir, which does not exist: ";
             Ok(closed(format!("{what}{}", error.without_remedy()), Remedy::MountWalDirectory))
         }
         Failure::Engine(error)

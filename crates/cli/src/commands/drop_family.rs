@@ -7,13 +7,13 @@ use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict};
 
-/// Drop a column family, with all that is in it.
+/// Drop a column family with all its data.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone drop-family --db /data/photos thumbnails")]
 pub struct Arguments {
     #[command(flatten)]
     database: Database,
-    /// Its name
+    /// Name of the family
     name: String,
 }
 

@@ -13,10 +13,10 @@ use crate::text::{Notation, dump_line_start, order_line};
 
 /// Print everything, one line a key: COLUMN_FAMILY HEXKEY HEXVALUE.
 ///
-/// Families come in the order of their creation, keys in the family's order; of a family whose
-/// order is not that of bytes, or that has no keys, a line COLUMN_FAMILY comparator=NAME comes
-/// first. The directory is not changed. There is no other form: `scan --json` prints JSON. With
-/// --ttl values lose the time of their writing: dumped without it, they are loaded as they were.
+/// Families come in the order of their creation, keys in the family's order. A line COLUMN_FAMILY
+/// comparator=NAME comes first for a family that is empty or not in bytewise order. The directory
+/// is not changed. For JSON use scan --json. With --ttl, values lose their time stamps; without it,
+/// they are dumped and loaded as stored.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone dump --db /data/photos > photos.dump")]
 pub struct Arguments {
@@ -30,7 +30,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if common.json {
         return Err(Failure::Usage(
-            "a dump is for load, which reads no JSON; scan --json prints it".to_string(),
+            "dump has no JSON form because load cannot read JSON; use scan --json".to_string(),
         ));
     }
     let db = arguments.ttl.open(common, &arguments.database.db, Access::Read)?;
@@ -41,7 +41,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         if family.name().contains('\n') {
             let name = family.name().escape_default();
             return Err(Failure::Other(format!(
-                "column family '{name}' cannot stand in a dump: its name has two lines"
+                "column family '{name}' cannot be dumped: its name contains a line break"
             )));
         }
         let mut iter = db.cursor(&family, (None, None), false)?;

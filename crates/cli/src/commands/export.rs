@@ -21,16 +21,15 @@ use crate::progress::Progress;
 use crate::stamped::{Cursor, Ttl};
 use crate::text::{self, Notation};
 
-/// Write every value to a file in DIR, named by its key: the inverse of import.
+/// Write every value to a file in DIR named by its key: the inverse of import.
 ///
-/// DIR must be empty or not exist. A file's name is the bytes of its key, with nothing escaped, so
-/// that import reads back the same keys. Left out and named, with exit code 1, are: a key that no
-/// file within DIR can have as its name (it is empty, has a zero byte, or a part between '/' that
-/// is empty, '.' or '..'), a key below what is a file already (key 'a/b' after key 'a'), a key that
-/// is too long for the file system, and a value that cannot be read. Ten of each kind are named,
-/// with --json all; get and dump print the values of such keys. With --hex the bounds and the keys
-/// that are named are hexadecimal, and no names of files. A large value that lies uncompressed in a
-/// blob file need not fit into memory.
+/// DIR must be empty or not exist. A file name is the key's bytes, unescaped, so import reads back
+/// the same keys. The command leaves out, names and ends with exit code 1 for: a key that cannot
+/// name a file inside DIR (it is empty, has a zero byte, or has a part between '/' that is empty,
+/// '.' or '..'); a key below another key's file ('a/b' after 'a'); a key too long for the file
+/// system; and a value that cannot be read. It names up to ten of each kind, with --json all of
+/// them; use get or dump for their values. With --hex, bounds and printed keys are hexadecimal;
+/// file names are not. A large value stored uncompressed in a blob file need not fit into memory.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone export --db /data/photos ~/restored --prefix cats/")]
 pub struct Arguments {
@@ -40,7 +39,7 @@ pub struct Arguments {
     range: Range,
     #[command(flatten)]
     ttl: Ttl,
-    /// The directory to write to
+    /// Directory to write to
     dir: PathBuf,
 }
 
@@ -77,7 +76,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         // Else whoever repeats the command is refused for it.
         let dir = arguments.dir.display();
         say(format_args!(
-            "{dir} has only a part of the values: remove it before you repeat the command"
+            "{dir} has only part of the values: remove it before repeating the command"
         ));
         return Err(failure);
     }

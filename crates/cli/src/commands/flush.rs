@@ -7,7 +7,7 @@ use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
 use crate::progress::Progress;
 
-/// Write what WALs hold into tables, in all column families.
+/// Flush all column families: write the contents of WALs to tables.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone flush --db /data/photos")]
 pub struct Arguments {

@@ -15,12 +15,12 @@ use crate::text;
 
 /// Print the value of a key.
 ///
-/// The value is printed as it is, without a line end; with --hex in hexadecimal on a line, with
-/// --json as scan shows it. A key without a value gives exit code 1. With --range only those bytes
-/// are printed, and of a large value in a blob file, once all of it was read to check it, only
-/// those are read. A value of more than 1 MiB that lies uncompressed in a blob file need not fit
-/// into memory; if it turns out to be damaged at its end, the exit code is 1 and what was printed
-/// is not to be used.
+/// The value is printed as it is, without a line end; with --hex as a line of hexadecimal, with
+/// --json as by scan. A key without a value gives exit code 1. --range prints only those bytes; of
+/// a large value in a blob file only those bytes are read, after one pass over the whole value to
+/// check it. A value of more than 1 MiB stored uncompressed in a blob file need not fit into
+/// memory. If such a value turns out to be damaged at its end, the exit code is 1 and the printed
+/// part must not be used.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone get --db /data/photos cats/tom.jpg > tom.jpg")]
 pub struct Arguments {
@@ -28,7 +28,8 @@ pub struct Arguments {
     place: Place,
     /// The key
     key: OsString,
-    /// Print these bytes of the value only, counted from 0 and without END; either may be left out
+    /// Print only bytes START to END of the value, counted from 0, END excluded; either may be left
+    /// out
     #[arg(long, value_name = "START..END", value_parser = parse_range)]
     range: Option<Range<u64>>,
     #[command(flatten)]

@@ -37,16 +37,17 @@ const BATCH_SIZE: usize = 256 << 10;
 
 /// Store files: the key is the path relative to PATH, the value the contents.
 ///
-/// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links,
-/// special files, and the database's own directories and files are left out and counted. Makes the
-/// database if there is none, with contents of 4 KiB and more in compressed blob files (change that
-/// with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed. A file under
-/// two PATHs with the same relative path is stored once. A file that changes meanwhile is stored as
-/// it was read, to the end that it had then. Left out and named, with exit code 1, are: a file that
-/// cannot be read or is too large for a value, a directory that cannot be listed, a PATH where
-/// nothing is, and a hard link to a file of the database, which the import itself writes to. Ten of
-/// them are named, with --json all. If nothing is at any PATH, no database is made, with exit
-/// code 2. Everything is on the device when the command ends.
+/// Stores every regular file under each PATH; '/' separates the parts of a key. Symbolic links,
+/// special files, and the database's own directories and files are skipped and counted. Creates the
+/// database if it does not exist; it then keeps files of 4 KiB or more in compressed blob files
+/// (change that with --set). A file of 32 MiB or more gets a blob file of its own, uncompressed. A
+/// relative path found under two PATHs is stored once. A file that changes during the import is
+/// stored as it was read, up to the end that it had then.
+///
+/// The command leaves out, names and ends with exit code 1 for: a file that cannot be read or is
+/// too large for a value, a directory that cannot be listed, a PATH that does not exist, and a hard
+/// link to a file of this database. It names up to ten, with --json all. If no PATH exists, no
+/// database is created and the exit code is 2. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures")]
 pub struct Arguments {
@@ -56,7 +57,7 @@ pub struct Arguments {
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default", aliases = CF_ALIASES)]
     cf: String,
-    /// Files that are read at a time
+    /// Files to read at the same time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: u32,
     #[command(flatten)]
@@ -173,7 +174,7 @@ fn list(
         }
     }
     if unread == paths.len() {
-        return Err(Failure::Other("nothing is imported: no PATH can be read".to_string()));
+        return Err(Failure::Other("nothing was imported: no PATH can be read".to_string()));
     }
     Ok(listed)
 }
@@ -212,7 +213,7 @@ impl Listed {
                 self.own += 1;
             } else {
                 left_out.add(format_args!(
-                    "left out: {} is a hard link to a file of the database that is written to; to store it, copy it without \
+                    "left out: {} is a hard link to a file of this database; to store it, copy it without \
                      links (cp -a)",
                     file.path.display()
                 ));
@@ -235,10 +236,7 @@ fn check_any_is_there(paths: &[PathBuf], fs: &dyn FileSystem) -> Result<(), Fail
         return Ok(());
     }
     let named: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
-    Err(Failure::Usage(format!(
-        "there is nothing at {}: see whether PATH is right",
-        named.join(", ")
-    )))
+    Err(Failure::Usage(format!("nothing exists at {}: check PATH", named.join(", "))))
 }
 
 fn why_not_listed(error: walkdir::Error, root: &Path) -> Failure {
@@ -392,7 +390,7 @@ fn refused(failure: Failure) -> Obstacle {
 fn check_size(size: u64, path: &Path) -> Result<(), Error> {
     if size > VALUE_SIZE_MAX {
         return Err(Error::invalid_argument(format!(
-            "the file has {size} bytes, a value at most {VALUE_SIZE_MAX}; move it elsewhere or split it"
+            "the file has {size} bytes, but a value has at most {VALUE_SIZE_MAX}; move it elsewhere or split it"
         ))
         .at(path));
     }
@@ -507,7 +505,7 @@ impl Summary {
             }
             if self.left_out > 0 {
                 output.line(format!(
-                    "{} not stored, as said above",
+                    "{} not stored, as listed above",
                     counted(self.left_out, "path")
                 ))?;
             }

@@ -13,8 +13,9 @@ pub fn of(path: &Path) -> Option<FileKind> {
 /// That a file is not what a command is for, where neither its name nor its bytes say so; it need
 /// not be damaged.
 pub fn mistaken(path: &Path, wanted: &str, expected: &str) -> Error {
-    let error =
-        Error::invalid_argument(format!("this is no {wanted}, or has lost that: {expected}"));
+    let error = Error::invalid_argument(format!(
+        "this is not a {wanted}, or it has lost its mark: {expected}"
+    ));
     let command = match of(path) {
         Some(FileKind::Table(_)) => "flagstone sst",
         Some(FileKind::Blob(_)) => "flagstone blob",

@@ -13,7 +13,7 @@ use crate::text;
 
 /// List the column families in the order of their creation.
 ///
-/// In a name, what is not printable is escaped, and the backslash; in JSON it is as it is.
+/// Backslashes and unprintable characters in names are escaped; JSON has the names unchanged.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone list-families --db /data/photos")]
 pub struct Arguments {

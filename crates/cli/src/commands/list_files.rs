@@ -12,11 +12,11 @@ use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
 use crate::text::{self, Notation};
 
-/// List the tables and blob files that make up a database, by column family and level.
+/// List the tables and blob files of a database, by column family and level.
 ///
-/// Of a table: size, entries and deletions (where the MANIFEST tells), the smallest and the largest
-/// key, and their sequence numbers; of a blob file what nothing refers to any longer. No file is
-/// read but OPTIONS, the MANIFEST and the WALs, and what only these hold is in no file of the list.
+/// Prints for a table its size, entries and deletions (if the MANIFEST records them), smallest and
+/// largest key, and sequence numbers; for a blob file its garbage. Only the OPTIONS file, the
+/// MANIFEST and the WALs are read. Data that is only in WALs is in none of the listed files.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone list-files --db /data/photos --json")]
 pub struct Arguments {
@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", aliases = CF_ALIASES)]
     cf: Option<String>,
 
-    /// Keys are shown in hexadecimal
+    /// Show keys in hexadecimal
     #[arg(long)]
     hex: bool,
 }

@@ -21,15 +21,15 @@ use crate::text::{DumpLine, DumpStart, HexPieces};
 /// Bytes of lines that one batch holds.
 const BATCH_SIZE: usize = 1 << 20;
 
-/// Read what `dump` printed from standard input and store it.
+/// Read the output of `dump` from standard input and store it.
 ///
-/// Makes the database and column families that do not exist, with the comparators that the dump
-/// names, unless --set says another. Everything is on the device when the command ends. A line that
-/// cannot be read, or has lost its end, is left out, with exit code 1; ten of them are named, with
-/// --json all. Where there is no other, no database is made. A comparator that is not built in ends
-/// the load. A value of 8 MiB and more need not fit into memory, and lies in a blob file of its
-/// own, uncompressed. With --ttl values get the time of the loading: for a dump that was made with
-/// --ttl, too.
+/// Creates the database and column families that do not exist, with the comparators named in the
+/// dump unless --set names another. Everything is on the device when the command ends. A line that
+/// cannot be read or is cut off is left out, with exit code 1; up to ten are named, with --json
+/// all. If no line can be read, no database is created. A comparator that is not built in ends the
+/// load. A value of 8 MiB or more need not fit into memory, and gets a blob file of its own,
+/// uncompressed. With --ttl, values get the time of the load; use it for a dump made with --ttl
+/// too.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
@@ -72,7 +72,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         drop(progress);
         let path = path.display();
         say(format_args!(
-            "{path} has only a part of the dump: load it again when the cause is mended"
+            "{path} has only part of the dump: load it again once the cause is fixed"
         ));
         return Err(failure);
     }
@@ -109,7 +109,7 @@ fn first_line(
             }
             Found::End => {
                 return Err(Failure::Other(
-                    "standard input is empty, which no dump is: see whether what should have written it failed"
+                    "standard input is empty, so it is not a dump; check whether the program that should have written it failed"
                         .to_string(),
                 ));
             }
@@ -285,7 +285,7 @@ impl Loader<'_> {
         let present = family.comparator().name();
         if present != comparator {
             say(format_args!(
-                "warning: column family '{name}' is there, with the comparator {present}; that of the dump is {comparator}"
+                "warning: column family '{name}' exists with comparator {present}, but the dump has {comparator}"
             ));
         }
         Ok(family)

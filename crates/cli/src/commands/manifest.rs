@@ -16,11 +16,11 @@ use crate::database;
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 
-/// Print the edits of a MANIFEST, in order, with the offset of each, and where it ends if its last
-/// record was cut off.
+/// Print the edits of a MANIFEST in order, each with its offset.
 ///
-/// Damage gives exit code 1, and so does a file without an edit; an end that was cut off in a crash
-/// does not: what stands in it never happened. With --json an edit is an object of what it says.
+/// If the last record is cut off, the offset where it begins is printed. Damage gives exit code 1,
+/// and so does a file without an edit. A last record cut off by a crash is no damage: its edit
+/// never took effect. With --json each edit is an object.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone manifest --db /data/photos")]
 #[command(group(ArgGroup::new("which").required(true).args(["db", "file"])))]
@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let opened = match (&arguments.file, &arguments.db) {
         (Some(file), _) if fs.metadata(file).is_ok_and(|found| found.is_directory) => {
             return Err(Failure::Usage(format!(
-                "{} is a directory: give a database by --db",
+                "{} is a directory; name a database with --db",
                 file.display()
             )));
         }
@@ -49,7 +49,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             manifest::with_current(fs.as_ref(), db, |path| open(fs.as_ref(), path))?
         }
         (None, None) => {
-            return Err(Failure::Usage("name a database by --db, or a MANIFEST file".to_string()));
+            return Err(Failure::Usage(
+                "name a database with --db, or a MANIFEST file".to_string(),
+            ));
         }
     };
     let mut verdict = Verdict::Sound;
@@ -86,9 +88,10 @@ fn print((file, dump): Opened, common: &Common, verdict: &mut Verdict) -> Result
     // CURRENT names a MANIFEST only once that has a first edit.
     if *verdict == Verdict::Sound && edits == 0 {
         *verdict = Verdict::Faulty;
-        let error =
-            Error::corruption("no whole edit is in this file: it was emptied, or is no MANIFEST")
-                .at(file.path());
+        let error = Error::corruption(
+            "this file has no complete edit; it was emptied or is not a MANIFEST",
+        )
+        .at(file.path());
         output.finding(common.json, "FAULT", &error.to_string())?;
     }
     if edits > 0

@@ -16,10 +16,9 @@ use crate::stamped::Ttl;
 
 /// Set the value of a key.
 ///
-/// The value is the second argument, or the contents of --file, or else what standard input holds;
-/// it need not fit into memory. With --hex only the arguments are hexadecimal: what is read is
-/// taken as it is. Makes the database if there is none. The write is on the device when the command
-/// ends.
+/// The value is the second argument, the contents of --file, or standard input; it need not fit
+/// into memory. --hex applies to the arguments only, not to files or standard input. Creates the
+/// database if it does not exist. The write is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone put --db /data/photos cats/tom.jpg --file tom.jpg")]
 pub struct Arguments {
@@ -30,7 +29,7 @@ pub struct Arguments {
     /// The value
     #[arg(conflicts_with = "file")]
     value: Option<OsString>,
-    /// Take the value from this file; - is standard input
+    /// Read the value from this file; - is standard input
     #[arg(long, visible_alias = "value-file", value_name = "F")]
     file: Option<PathBuf>,
     #[command(flatten)]

@@ -25,16 +25,13 @@ const LISTED_MAX: usize = 50;
 /// The same of places with damage; what concerns whole files and families is always told.
 const PLACES_LISTED_MAX: usize = 1000;
 
-/// Rebuild a damaged database, in a new directory, from whatever files are left.
+/// Rebuild a damaged database, in a new directory, from the files that are left.
 ///
-/// Takes every record whose bytes are intact: from intact blocks of damaged tables, from WALs also
-/// behind damage, large values from blob files; MANIFEST, CURRENT, OPTIONS and IDENTITY may be
-/// damaged or missing. Newer writes hide older ones and deletions what they deleted, as far as they
-/// are left. The database in --db is only read; it must not be open. Says what was lost: file,
-/// offset, and keys where they are known. A healthy database comes out with the same contents.
-///
-/// Exit code 0: nothing was lost. 3: the new database is complete but for what the report names. 1:
-/// there is none.
+/// Recovers every intact record: from intact blocks of damaged tables, from WALs even after damage,
+/// and large values from blob files. MANIFEST, CURRENT, OPTIONS and IDENTITY may be damaged or
+/// missing. As far as they are intact, newer writes hide older ones, and deletions hide what they
+/// deleted. The database in --db is only read, and must not be open. The report lists what was
+/// lost: file, offset, and keys if known. A healthy database comes out with the same contents.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone salvage --db /data/photos --to /data/photos-rescued\n\n\
@@ -43,7 +40,7 @@ const PLACES_LISTED_MAX: usize = 1000;
 pub struct Arguments {
     #[command(flatten)]
     database: Database,
-    /// The directory for the new database; missing or empty
+    /// Directory for the new database; missing or empty
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 }
@@ -87,7 +84,7 @@ fn check_places(source: &Path, target: &Path) -> Result<(), Failure> {
         .is_ok_and(|source| above.is_some_and(|above| above.starts_with(source)));
     if is_within {
         return Err(Failure::Usage(format!(
-            "--to {} lies in the damaged database, which is only to be read: name a directory elsewhere",
+            "--to {} is inside the damaged database, which must not be written to; name a directory elsewhere",
             target.display()
         )));
     }
@@ -199,7 +196,7 @@ fn damage(report: &SalvageReport) -> Vec<String> {
         PLACES_LISTED_MAX,
         report.harmless_unlisted,
         what,
-        |error| format!("damaged, but nothing is lost for it: {error}"),
+        |error| format!("damaged, but nothing is lost: {error}"),
     ));
     lines
 }

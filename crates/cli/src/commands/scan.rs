@@ -11,10 +11,10 @@ use crate::pieces::print_json;
 use crate::progress::{Progress, TOLD_EVERY};
 use crate::stamped::Ttl;
 
-/// Print keys and values, a line each.
+/// Print keys and values, one line each.
 ///
-/// Key and value are separated by a tab; what is not printable UTF-8 is escaped, and the backslash,
-/// or all is hexadecimal with --hex.
+/// A tab separates key and value. Backslashes and bytes that are not printable UTF-8 are escaped;
+/// with --hex everything is hexadecimal.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10"
@@ -24,10 +24,10 @@ pub struct Arguments {
     place: Place,
     #[command(flatten)]
     range: Range,
-    /// Stop after so many
+    /// Stop after N keys
     #[arg(long, value_name = "N", alias = "max_keys")]
     limit: Option<u64>,
-    /// From the last key to the first
+    /// Start at the last key and go backwards
     #[arg(long)]
     reverse: bool,
     /// Print no values

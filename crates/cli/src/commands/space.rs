@@ -12,12 +12,12 @@ use crate::output::Output;
 use crate::progress::following;
 use crate::text;
 
-/// Say where the space of each column family goes: live values, garbage, who holds it, what a
-/// compaction would return.
+/// Show how the space of each column family is used: live values, garbage, data pinned by
+/// snapshots, and what a compaction would free.
 ///
-/// Reads all tables, but no values: of those in blob files, only where they lie. What entries in
-/// WALs overwrite counts as live until a flush, and the command says how many those are. The
-/// database is opened for reading, so that nobody else's snapshots and iterators are seen.
+/// Reads all tables, but no values in blob files. Values that entries in WALs overwrite count as
+/// live until a flush; the command prints the number of those entries. The database is opened
+/// read-only, so snapshots and iterators of other processes are not seen.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone space --db /data/photos --json")]
 pub struct Arguments {
@@ -57,7 +57,7 @@ fn figures(usage: &SpaceUsage) -> [(&'static str, u64, &'static str); 11] {
         ("punched_bytes", usage.punched_bytes, "given back by holes in blob files"),
         ("reader_bytes", usage.reader_bytes, "old files pinned by iterators"),
         ("unflushed_bytes", usage.unflushed_bytes, "not yet flushed"),
-        ("scratch_bytes", usage.scratch_bytes, "room that the largest compaction wants"),
+        ("scratch_bytes", usage.scratch_bytes, "space that the largest compaction needs"),
         ("reclaimable_bytes", usage.reclaimable_bytes(), "reclaimable now"),
     ]
 }
@@ -87,7 +87,7 @@ fn print(family: &ColumnFamily, usage: &SpaceUsage, output: &mut Output) -> Resu
     }
     if usage.unflushed_entries > 0 {
         output.line(format!(
-            "  not counted: garbage by {} that WALs hold; flagstone flush writes tables of them, then it counts",
+            "  not counted: garbage caused by {} still in WALs; it counts after flagstone flush",
             counted(usage.unflushed_entries, "entry")
         ))?;
     }

@@ -23,26 +23,25 @@ use crate::text::{self, Notation};
 
 /// Print the properties of table files; with --entries or --verify, look inside.
 ///
-/// A file that is no table, or is damaged, gives exit code 1; the others are looked at all the
-/// same. In a database's directory a table that is being written, or goes meanwhile, is only a
-/// note. Of a table whose comparator is an application's own, the order of the entries is not
-/// checked.
+/// A file that is damaged or not a table gives exit code 1; the other files are still read. In a
+/// database's directory, a table that is being written or disappears meanwhile is only a note. The
+/// order of entries is not checked if the comparator is an application's own.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone sst /data/photos/000012.sst --entries --hex\n  flagstone sst /data/photos --verify"
 )]
 pub struct Arguments {
-    /// The files; of a directory all tables
+    /// Files, or directories for all tables in them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// List each entry: key, sequence number, type, value; range deletions first, with their ends
-    /// as values
+    /// List each entry: key, sequence number, type, value. Range deletions come first, with their
+    /// ends as values
     #[arg(long)]
     entries: bool,
-    /// Read every block and check it
+    /// Read and check every block
     #[arg(long)]
     verify: bool,
-    /// Keys and values are shown in hexadecimal
+    /// Show keys and values in hexadecimal
     #[arg(long)]
     hex: bool,
 }
@@ -149,7 +148,7 @@ fn open_listed(env: &Env, path: &Path) -> flagstone::base::Result<Sight> {
         Ok(opened) => Ok(Sight::Table(opened)),
         Err(_) if is_gone(env, path) => Ok(Sight::Nothing("was removed meanwhile")),
         Err(error) if error.is_corruption() && is_left_out(env, path) => Ok(Sight::Nothing(
-            "is not whole, and no table of the database: it is being written, or was when a program ended",
+            "is incomplete and not part of the database: it is being written, or was when a program ended",
         )),
         // The database has it: it may have been finished meanwhile.
         Err(_) => open(env, path).map(Sight::Table),

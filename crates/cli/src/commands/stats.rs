@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
 use crate::text;
 
-/// Print the size and shape of each column family, and who holds memory; or one property, as
+/// Print the size and shape of each column family and the use of memory; or one property, as
 /// RocksDB's GetProperty does.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flagstone stats --db /data/photos --json\n  \
@@ -22,11 +22,11 @@ pub struct Arguments {
     #[command(flatten)]
     database: Database,
 
-    /// Print this property only
+    /// Print only this property
     #[arg(long, value_name = "NAME")]
     property: Option<String>,
 
-    /// Only this column family; without it all, and of a property the default one
+    /// Only this column family. Without it, all families; for a property, the default family
     #[arg(long, value_name = "FAMILY", aliases = CF_ALIASES)]
     cf: Option<String>,
 }
@@ -97,25 +97,25 @@ const OF_TEMPERATURES: &str = "rocksdb.live-sst-files-size-at-temperature";
 const NOT_TOLD: [(&str, &str); 8] = [
     (
         "rocksdb.estimate-oldest-key-time",
-        "it is known with compaction_style=kCompactionStyleFIFO alone, as long as that merges no tables",
+        "only known with compaction_style=kCompactionStyleFIFO, as long as no tables are merged",
     ),
     ("rocksdb.blob-cache-capacity", NO_BLOB_CACHE),
     ("rocksdb.blob-cache-usage", NO_BLOB_CACHE),
     ("rocksdb.blob-cache-pinned-usage", NO_BLOB_CACHE),
     (
         "rocksdb.cf-file-histogram",
-        "how long reads of files take is not measured; rocksdb.cfstats-no-file-histogram has the rest",
+        "the times of file reads are not measured; rocksdb.cfstats-no-file-histogram has the rest",
     ),
     ("rocksdb.block-cache-entry-stats", CACHE_BY_KIND),
     ("rocksdb.fast-block-cache-entry-stats", CACHE_BY_KIND),
     (
         "rocksdb.min-obsolete-sst-number-to-keep",
-        "tables that are not needed any more are known one by one, and not by their numbers",
+        "obsolete tables are tracked individually, not by number",
     ),
 ];
 const NO_BLOB_CACHE: &str =
-    "values in blob files are not cached; blob_cache=SIZE or cache_blobs=true has them cached";
-const CACHE_BY_KIND: &str = "stats without --property says what the cache holds, by kind";
+    "values in blob files are not cached; set blob_cache=SIZE or cache_blobs=true to cache them";
+const CACHE_BY_KIND: &str = "stats without --property prints what the cache holds, by kind";
 
 /// Why there is no such property, or no value of it.
 fn no_property(family: &ColumnFamily, name: &str) -> Failure {
@@ -123,7 +123,7 @@ fn no_property(family: &ColumnFamily, name: &str) -> Failure {
     let level: Option<i32> = name[property.len()..].parse().ok();
     let levels = family.options().num_levels.max(1);
     if let Some((_, why)) = NOT_TOLD.iter().find(|(known, _)| *known == name) {
-        return Failure::Other(format!("{name} is not known: {why}"));
+        return Failure::Other(format!("{name} is unknown: {why}"));
     }
     if OF_LEVELS.contains(&property) && level.is_none_or(|level| level >= levels) {
         let family = text::name(family.name());
@@ -134,17 +134,17 @@ fn no_property(family: &ColumnFamily, name: &str) -> Failure {
     }
     if property == OF_TEMPERATURES {
         return Failure::Usage(format!(
-            "{property} ends in a temperature, 0 to 255, of which 0 is that of files without any"
+            "{property} ends in a temperature from 0 to 255; 0 is for files without one"
         ));
     }
     if PROPERTY_NAMES.contains(&name) || OF_LEVELS.contains(&property) {
         return Failure::Other(format!(
-            "{name} is not known: a table cannot be read; see flagstone verify"
+            "{name} is unknown because a table cannot be read; see flagstone verify"
         ));
     }
     let name = text::name(name);
     Failure::Usage(format!(
-        "there is no property '{name}' here; there are {}, with a level behind {}, and with a temperature {OF_TEMPERATURES}",
+        "there is no property '{name}'; there are {}; followed by a level {}; followed by a temperature {OF_TEMPERATURES}",
         PROPERTY_NAMES.join(", "),
         OF_LEVELS.join(", "),
     ))

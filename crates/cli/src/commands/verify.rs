@@ -19,17 +19,19 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
 
-/// Read all tables, values in blob files, and records of WALs and the MANIFEST, and check their
+/// Read all tables, values in blob files, and records of WALs and the MANIFEST, and verify their
 /// checksums.
 ///
-/// Each fault is named with its file, offset and the keys that it may affect; any gives exit code
-/// 1, also one for which the database does not open. Where the newest OPTIONS file is faulty, files
-/// are read by what they say of themselves, and by an older OPTIONS file. Where a WAL cannot be
-/// read, no other file is. The last record of a WAL or the MANIFEST may be torn, as a crash leaves
-/// it: that is a note. The directory is not changed. A file that this user may not read is UNREAD,
-/// which is no fault, but gives exit code 1, too. Beside a process that writes to the database, one
-/// state of it is seen. If that looks damaged and the database has changed, a second look is taken;
-/// if both hold again, the exit code is 3.
+/// Each fault is reported with its file, offset and the keys that it may affect. Any fault gives
+/// exit code 1, including one that keeps the database from opening. If the newest OPTIONS file is
+/// faulty, files are read by their own properties and an older OPTIONS file. If a WAL cannot be
+/// read, no other file is. A torn last record in a WAL or the MANIFEST, as a crash leaves it, is
+/// only a note. The directory is not changed. A file that this user may not read is reported as
+/// UNREAD: it is not a fault, but also gives exit code 1.
+///
+/// If another process is writing to the database, the command looks at one state of it. If that
+/// state looks damaged and the database has changed meanwhile, the command looks again; if the same
+/// happens again, the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone verify --db /data/photos")]
 pub struct Arguments {

@@ -17,24 +17,24 @@ use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 use crate::text::{self, Notation};
 
-/// Print the write batches of a WAL file, in order, and what is damaged in it.
+/// Print the write batches of a WAL file in order, and any damage.
 ///
-/// Damage gives exit code 1, and so do zeros or remains of an earlier use of the file in front of
-/// other records of the WAL: there something is lost. Where nothing follows they are the unused
-/// rest of the log, and no fault, as is a record that was cut off in a crash. With --json an
-/// operation is an object: its type, and by their names the family's id, key, value and the like.
+/// Damage gives exit code 1. So do zeros or remains of an earlier use of the file if records of
+/// this WAL follow them, because something is lost there. At the end of the file they are its
+/// unused rest and no fault, and neither is a last record cut off by a crash. With --json an
+/// operation is an object with its type, column family id, key, value and other fields.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone wal /data/photos/000011.log --operations")]
 pub struct Arguments {
     /// The file
     file: PathBuf,
-    /// Its number, if its name does not tell
+    /// Number of the WAL, if the file name does not contain it
     #[arg(long)]
     number: Option<u64>,
     /// List each operation: family, key, value
     #[arg(long)]
     operations: bool,
-    /// Keys and values are shown in hexadecimal
+    /// Show keys and values in hexadecimal
     #[arg(long)]
     hex: bool,
 }
@@ -115,7 +115,7 @@ impl Hole {
             DamageKind::TruncatedHeader
             | DamageKind::TruncatedBody
             | DamageKind::TruncatedRecord => {
-                format!("the last record is cut off, as by a crash: {rest} of it are there")
+                format!("the last record is cut off, as by a crash: {rest} of it remain")
             }
             // Also what is left of one whose beginning was written over.
             _ => format!("the unused rest of the log, {rest} of an earlier use of the file"),
@@ -217,7 +217,7 @@ impl Printer<'_> {
             return self.fault(&hole.to_fault(&**file).to_string());
         }
         let message = format!(
-            "the log went on while it was read: some records behind offset {} are not listed",
+            "the WAL grew while it was read: some records after offset {} are not listed",
             hole.first.offset
         );
         self.output.finding(self.common.json, "note:", &message)

@@ -133,19 +133,19 @@ fn a_database_that_is_a_file_or_not_there_is_explained_by_every_command() {
     for (line, says) in [
         (
             format!("salvage --db {} --to {}", file.display(), target.display()),
-            "no directory, but a file",
+            "a file, not a directory",
         ),
         (
             format!("salvage --db {}/below --to {}", file.display(), target.display()),
-            "no directory, but a file",
+            "a file, not a directory",
         ),
         (format!("salvage --db {} --to {}", none.display(), target.display()), "no such directory"),
         (
             format!("bench --benchmarks=fillseq --num=1 --db={}", file.display()),
-            "no directory, but a file",
+            "a file, not a directory",
         ),
-        (format!("put --db {}/below key value", file.display()), "no directory, but a file"),
-        (format!("get --db {}/below key", file.display()), "no directory, but a file"),
+        (format!("put --db {}/below key value", file.display()), "a file, not a directory"),
+        (format!("get --db {}/below key", file.display()), "a file, not a directory"),
     ] {
         let (code, message) = failed(&line);
         assert_eq!(code, 1, "{line}: {message}");
@@ -177,13 +177,13 @@ fn a_salvage_writes_nothing_into_the_damaged_database() {
         let (code, message) =
             failed(&format!("salvage --db {} --to {}", db.display(), target.display()));
         assert!(
-            code == 2 && message.contains("lies in the damaged database"),
+            code == 2 && message.contains("is inside the damaged database"),
             "{target:?}: {message}"
         );
     }
     let (code, message) =
         failed(&format!("salvage --db {} --to {}", db.display(), db.join("CURRENT").display()));
-    assert!(code == 2 && message.contains("lies in the damaged database"), "{message}");
+    assert!(code == 2 && message.contains("is inside the damaged database"), "{message}");
     assert_eq!(std::fs::read_dir(&db).unwrap().count(), before);
     // Beside it, and where names begin alike; but not over what is there.
     let line = format!("salvage --db {} --to {}-rescued", db.display(), db.display());
@@ -200,7 +200,7 @@ fn a_file_without_an_edit_is_no_manifest() {
     std::fs::write(&empty, "").unwrap();
     // What begins like no record is damage there.
     for (file, told) in
-        [(empty, "no whole edit"), (fixtures().join("basic/CURRENT"), "CURRENT, offset 0")]
+        [(empty, "no complete edit"), (fixtures().join("basic/CURRENT"), "CURRENT, offset 0")]
     {
         let output = run(&format!("manifest {}", file.display()));
         let said = text(&output);

@@ -148,7 +148,7 @@ fn what_cannot_be_recorded_is_refused() {
     cache.end_trace().unwrap();
     let error = cache.start_trace(&env, &path(), &options).unwrap_err();
     assert!(
-        error.code() == Code::InvalidArgument && error.to_string().contains("replace"),
+        error.code() == Code::InvalidArgument && error.to_string().contains("already exists"),
         "{error}"
     );
 }

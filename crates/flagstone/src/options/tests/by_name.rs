@@ -100,7 +100,7 @@ fn a_refusal_says_why() {
             "best_efforts_recovery",
             "true",
             Code::NotSupported,
-            "only its default 'false' is accepted",
+            "only the default 'false' is accepted",
         ),
         (
             "allow_mmap_reads",
