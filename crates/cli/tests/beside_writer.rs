@@ -215,8 +215,8 @@ fn where_the_process_may_open_too_few_files_the_error_says_how_many_it_wants() {
     };
     let refused = scan(40, 40);
     let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(refused.status.code() == Some(1) && said.contains("which is 40"), "{said}");
-    let (_, wanted) = said.split_once("which is 40, to ").unwrap();
+    assert!(refused.status.code() == Some(1) && said.contains("now 40"), "{said}");
+    let (_, wanted) = said.split_once("now 40, to ").unwrap();
     let wanted = wanted.split_once(' ').unwrap().0.parse().unwrap();
     let counted = scan(wanted, wanted);
     assert!(counted.status.success(), "{}", String::from_utf8_lossy(&counted.stderr));

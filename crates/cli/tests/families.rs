@@ -33,15 +33,15 @@ fn families_are_made_and_dropped() {
     );
     assert_eq!(printed(&format!("scan --db {db}")), "key\tvalue\n");
     for (line, code, says) in [
-        ("create-family cats", 2, "'cats' exists already"),
-        ("create-family default", 2, "'default' exists already"),
+        ("create-family cats", 2, "'cats' already exists"),
+        ("create-family default", 2, "'default' already exists"),
         ("get --cf dogs key", 2, "no column family 'dogs'"),
         ("get kez", 1, "key 'kez' is not in column family 'default'"),
         ("create-family dogs --set blok_size=1", 2, "did you mean 'block_size'?"),
         ("create-family dogs --set num_levels=0", 2, "num_levels"),
         ("drop-family dogs", 2, "no column family 'dogs'"),
         ("drop-family default", 2, "'default' cannot be dropped"),
-        ("stats --property rocksdb.nonsense", 2, "there is no property 'rocksdb.nonsense' here"),
+        ("stats --property rocksdb.nonsense", 2, "there is no property 'rocksdb.nonsense'"),
     ] {
         let (found, message) = failed(&format!("{line} --db {db}"));
         assert!(found == code && message.contains(says), "{line}: {found} {message}");
@@ -138,7 +138,7 @@ fn a_property_that_a_table_does_not_tell_is_no_wrong_usage() {
         ("rocksdb.blob-cache-usage", 1, "cache_blobs"),
         ("rocksdb.cf-file-histogram", 1, "rocksdb.cfstats-no-file-histogram"),
         ("rocksdb.block-cache-entry-stats", 1, "stats without --property"),
-        ("rocksdb.min-obsolete-sst-number-to-keep", 1, "one by one"),
+        ("rocksdb.min-obsolete-sst-number-to-keep", 1, "individually"),
     ] {
         let (found, said) = failed(&format!("stats --db {db} --property {property}"));
         assert!(found == code && said.contains(says), "{property}: {found} {said}");
@@ -253,7 +253,9 @@ fn families_that_the_options_file_does_not_name_are_told() {
     assert!(!warned().contains("does not name"));
     let path = scratch.path().join("OPTIONS-000013");
     let whole = std::fs::read_to_string(&path).unwrap();
-    for (end, says) in [("photos", "'photos': it"), ("reversed", "'reversed' and 1 more: it")] {
+    for (end, says) in
+        [("photos", "'photos', which is"), ("reversed", "'reversed' and 1 more, which is")]
+    {
         // RocksDB ends behind a family as it ends the file.
         std::fs::write(&path, &whole[..whole.find(&format!("[CFOptions \"{end}\"]")).unwrap()])
             .unwrap();

@@ -37,7 +37,7 @@ fn what_waits_in_a_wal_is_told_beside_garbage() {
     let db = path.display();
     let said = printed(&format!("space --db {db}"));
     assert!(said.contains("not yet flushed: 1.9 MiB"), "{said}");
-    assert!(said.contains("not counted: garbage by 20 entries that WALs hold"), "{said}");
+    assert!(said.contains("not counted: garbage caused by 20 entries still in WALs"), "{said}");
     let said = printed(&format!("space --db {db} --json"));
     assert!(said.contains("\"unflushed_entries\":20"), "{said}");
     let said = printed(&format!("doctor --db {db}"));

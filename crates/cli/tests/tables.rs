@@ -158,7 +158,7 @@ fn a_table_that_is_not_finished_is_no_fault() {
     cut(&begun);
     let (code, text) = said(&format!("sst {} --verify", scratch.path().display()));
     assert!(
-        code == Some(0) && text.contains("000999.sst is not whole") && !text.contains("FAULT"),
+        code == Some(0) && text.contains("000999.sst is incomplete") && !text.contains("FAULT"),
         "{text}"
     );
     // One that the database has is to be whole, and so is one that is named.
@@ -188,7 +188,7 @@ fn a_table_that_is_not_finished_is_no_fault_in_another_directory() {
     std::fs::write(tables.join("000999.sst"), &bytes[..bytes.len() / 2]).unwrap();
     let (code, text) = said(&format!("sst {} --verify", tables.display()));
     assert!(
-        code == Some(0) && text.contains("000999.sst is not whole") && !text.contains("FAULT"),
+        code == Some(0) && text.contains("000999.sst is incomplete") && !text.contains("FAULT"),
         "{text}"
     );
     std::fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
@@ -390,7 +390,7 @@ fn a_wal_that_is_written_meanwhile_is_sound() {
     assert!(lines.next().unwrap().unwrap().starts_with("0: "));
     add(&mut writer, 200, 1000);
     let text: Vec<String> = lines.map(Result::unwrap).collect();
-    assert!(text.iter().any(|line| line.starts_with("note: the log went on")), "{:?}", text.last());
+    assert!(text.iter().any(|line| line.starts_with("note: the WAL grew")), "{:?}", text.last());
     assert!(!text.iter().any(|line| line.starts_with("FAULT")), "{:?}", text.last());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -69,7 +69,7 @@ fn who_reads_from_a_terminal_says_so() {
     let scratch = tempfile::tempdir().unwrap();
     let db = scratch.path().join("db").display().to_string();
     let said = typed(&format!("put --db {db} key"), b"value\n\x04");
-    assert!(said.contains("reading the value from the terminal; end it with Ctrl-D"), "{said}");
+    assert!(said.contains("reading the value from the terminal; end with Ctrl-D"), "{said}");
     assert_eq!(printed(&format!("get --db {db} key")), "value\n");
     let said = typed(&format!("load --db {db}"), b"default 61 31\n\x04");
     assert!(said.contains("reading a dump from the terminal"), "{said}");

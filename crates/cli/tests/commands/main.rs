@@ -102,7 +102,7 @@ fn a_ttl_database_is_put_to_read_scanned_and_dumped() {
     let copy = format!("--db {}", scratch.path().join("copy").display());
     run_with_input(&format!("load {copy}"), printed(&format!("dump {db}")).as_bytes());
     assert_eq!(printed(&format!("get {copy} --ttl=3600 b")), "two", "loaded as it was");
-    assert!(printed("dump --help").contains("With --ttl values lose the time"));
+    assert!(printed("dump --help").contains("With --ttl, values lose their time"));
     printed(&format!("compact {db} --ttl=3600"));
     assert_eq!(printed(&format!("scan {db} --ttl --keys-only")), "a\nb\n");
     assert_eq!(
@@ -402,7 +402,7 @@ fn mistakes_are_explained() {
         ("manifest".to_string(), 2, "<--db <DB>|FILE>"),
         (format!("put --db {none} --cf nope key value"), 2, "no column family 'nope'"),
         (format!("import --db {none} --cf nope {basic}"), 2, "no column family 'nope'"),
-        (format!("import --db {none} {none}/pictures"), 2, "there is nothing at "),
+        (format!("import --db {none} {none}/pictures"), 2, "nothing exists at "),
         (format!("wal {none}/pictures"), 1, "check the path"),
         (format!("put --db {none} --ttl=2147483648 k v"), 2, "2147483648 is not in 0..=2147483647"),
     ] {

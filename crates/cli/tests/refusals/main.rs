@@ -246,7 +246,7 @@ fn a_file_of_another_kind_is_not_called_damaged() {
     .unwrap();
     std::fs::write(&empty, "").unwrap();
     let manifest = basic.join(text_of(&basic.join("CURRENT")).trim());
-    for (command, expected) in [("sst", "no table"), ("blob", "no blob file")] {
+    for (command, expected) in [("sst", "not a table"), ("blob", "not a blob file")] {
         for file in [&text, &empty, &manifest] {
             let (code, message) = failed(&format!("{command} {}", file.display()));
             assert!(code == 1 && message.contains(expected), "{command}: {message}");

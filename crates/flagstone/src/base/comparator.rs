@@ -8,31 +8,31 @@ use std::sync::Arc;
 
 use super::error::{Error, Result};
 
-/// A total order on user keys that an application supplies.
+/// A total order on user keys, supplied by the application.
 ///
-/// The name is stored in the MANIFEST and must match when the database is opened again; two orders
-/// must never share a name.
+/// The name is stored in the MANIFEST and must match whenever the database is opened. Two different
+/// orders must never share a name.
 pub trait UserComparator: Send + Sync {
-    /// The name under which the order is stored.
+    /// Name stored in the MANIFEST.
     fn name(&self) -> &str;
 
     /// Compares two user keys.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
-    /// May shorten `start` to any key `k` with `start <= k < limit`; makes index blocks smaller.
+    /// May shorten `start` to any key `k` with `start <= k < limit`, to make index blocks smaller.
     fn find_shortest_separator(&self, _start: &mut Vec<u8>, _limit: &[u8]) {}
 
     /// May shorten `key` to any key that is not smaller.
     fn find_short_successor(&self, _key: &mut Vec<u8>) {}
 
-    /// Whether this only stands for an order that nobody here knows: see [`Comparator::unknown`].
+    /// Whether this is a placeholder for an unknown order: see [`Comparator::unknown`].
     #[doc(hidden)]
     fn is_unknown(&self) -> bool {
         false
     }
 }
 
-/// Stands for an order of which only the name is known.
+/// Placeholder for an order of which only the name is known.
 struct UnknownOrder(String);
 
 impl UserComparator for UnknownOrder {
@@ -49,24 +49,23 @@ impl UserComparator for UnknownOrder {
     }
 }
 
-/// A handle to the order of one column family's keys.
+/// The order of a column family's keys.
 #[derive(Clone, Default)]
 pub enum Comparator {
-    /// Unsigned bytes, a prefix first: `leveldb.BytewiseComparator`.
+    /// Unsigned byte order, a prefix before its extensions: `leveldb.BytewiseComparator`.
     #[default]
     Bytewise,
-    /// The exact reverse: `rocksdb.ReverseBytewiseComparator`.
+    /// The reverse of `Bytewise`: `rocksdb.ReverseBytewiseComparator`.
     ReverseBytewise,
     /// The application's own.
     Custom(Arc<dyn UserComparator>),
 }
 
 impl Comparator {
-    /// The built-in order of that name.
+    /// The built-in order called `name`.
     ///
     /// # Errors
-    /// `NotSupported` if the name is not built in: the application must then pass its own
-    /// comparator.
+    /// `NotSupported` if `name` is not built in; the application must then pass its own comparator.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {
             "leveldb.BytewiseComparator" => Ok(Self::Bytewise),
@@ -77,14 +76,13 @@ impl Comparator {
         }
     }
 
-    /// Stands for an application's order, for who looks into single tables: they are read from
-    /// their beginning to their end as they are. Nothing is found by it, and whether entries ascend
-    /// is not checked. No database opens with it.
+    /// A placeholder for an application's order, for reading single tables from beginning to end.
+    /// It finds no keys and does not check that entries ascend. No database opens with it.
     pub fn unknown(name: &str) -> Self {
         Self::Custom(Arc::new(UnknownOrder(name.to_owned())))
     }
 
-    /// Whether it is an [unknown](Self::unknown) one.
+    /// Whether this is an [unknown](Self::unknown) order.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Custom(custom) if custom.is_unknown())
     }
@@ -108,20 +106,20 @@ impl Comparator {
         }
     }
 
-    /// Whether this is the plain byte order, for which prefixes may be compared as integers.
+    /// Whether this is plain byte order, in which prefixes may be compared as integers.
     #[inline]
     pub fn is_bytewise(&self) -> bool {
         matches!(self, Self::Bytewise)
     }
 
-    /// Whether keys with different bytes are surely different ones: an order of the application's
-    /// may think otherwise.
+    /// Whether keys with different bytes are always different. An application's order may treat
+    /// some as equal.
     #[inline]
     pub fn tells_bytes_apart(&self) -> bool {
         !matches!(self, Self::Custom(_))
     }
 
-    /// Shortens `start` to some `k` with `start <= k < limit`, if that is easy.
+    /// Shortens `start` to some `k` with `start <= k < limit`, if that is simple.
     pub fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         match self {
             Self::Bytewise => bytewise_separator(start, limit),
@@ -130,7 +128,7 @@ impl Comparator {
         }
     }
 
-    /// Shortens `key` to some key that is not smaller, if that is easy.
+    /// Shortens `key` to some key that is not smaller, if that is simple.
     pub fn find_short_successor(&self, key: &mut Vec<u8>) {
         match self {
             Self::Bytewise => {

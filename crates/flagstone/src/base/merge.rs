@@ -1,8 +1,8 @@
 //! Merge operators: how a base value and the operands written onto it become one value.
 //!
-//! Operands are always handed over oldest first. An operator must be deterministic, and a partial
-//! merge must not change what a later full merge returns: readers, flushes and compactions group
-//! the operands as they find them.
+//! Operands are always passed oldest first. An operator must be deterministic, and a partial merge
+//! must not change what a later full merge returns: readers, flushes and compactions group the
+//! operands differently.
 
 use std::any::Any;
 use std::fmt;
@@ -11,29 +11,28 @@ use std::sync::Arc;
 use super::error::{Error, Result, SubCode};
 use super::key::key_in_words;
 
-/// What is said of a full merge that fails in a flush or compaction. Either leaves the operands
-/// unmerged, with what they lie on: only who reads the key gets the error.
+/// How a failed full merge in a flush or compaction is treated. In either case the operands and the
+/// value below them stay unmerged, and only a reader of the key gets the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MergeFailureScope {
-    /// It is a fault of the key (`Db::key_faults`).
+    /// As a fault of the key, listed in `Db::key_faults`.
     #[default]
     TryMerge,
-    /// It is as expected.
+    /// As expected, and not listed.
     MustMerge,
 }
 
-/// Combines a key's operands, oldest first.
+/// Combines the merge operands of a key.
 pub trait MergeOperator: Any + Send + Sync {
-    /// The name that is stored in tables and in the OPTIONS file.
+    /// Name stored in tables and in the OPTIONS file.
     fn name(&self) -> &str;
 
-    /// The option text from which the same operator can be made again; by default its name.
+    /// Option text that recreates the operator; by default its name.
     fn option_text(&self) -> String {
         self.name().to_owned()
     }
 
-    /// Combines all `operands` with the value below them, if there is one; `None` if they make no
-    /// sense.
+    /// Combines all `operands` with the existing value, if any; `None` if the operands are invalid.
     fn full_merge(
         &self,
         key: &[u8],
@@ -41,22 +40,23 @@ pub trait MergeOperator: Any + Send + Sync {
         operands: &[&[u8]],
     ) -> Option<Vec<u8>>;
 
-    /// Combines adjacent operands into one, or declines.
+    /// Combines adjacent operands into one; `None` if they cannot be combined.
     fn partial_merge(&self, _key: &[u8], _operands: &[&[u8]]) -> Option<Vec<u8>> {
         None
     }
 
-    /// Whether [`MergeOperator::partial_merge`] makes sense for one operand alone.
+    /// Whether [`MergeOperator::partial_merge`] is useful for a single operand.
     fn allows_single_operand(&self) -> bool {
         false
     }
 
-    /// What is said of a flush or compaction for which [`MergeOperator::full_merge`] fails.
+    /// How a failed [`MergeOperator::full_merge`] in a flush or compaction is treated.
     fn failure_scope(&self) -> MergeFailureScope {
         MergeFailureScope::TryMerge
     }
 
-    /// The error when [`MergeOperator::full_merge`] makes nothing of so many operands of `key`.
+    /// The error if [`MergeOperator::full_merge`] returns `None` for `operand_count` operands of
+    /// `key`.
     fn refusal(&self, key: &[u8], operand_count: usize) -> Error {
         Error::corruption(format!(
             "merge operator '{}' refused the {operand_count} operands of key '{}'",
@@ -72,7 +72,7 @@ impl fmt::Debug for dyn MergeOperator {
     }
 }
 
-/// Runs a full merge, with the operator's refusal as an error.
+/// Runs a full merge; `None` becomes an error.
 ///
 /// # Errors
 /// [`MergeOperator::refusal`], usually `Corruption`, with [`SubCode::MergeOperatorFailed`] if the
@@ -88,13 +88,12 @@ pub fn full_merge(
     })
 }
 
-/// Makes the operator that an option text names: a nickname (`uint64add`), a name
-/// (`UInt64AddOperator`), a name with its delimiter (`StringAppendOperator:,`) or with properties
-/// (`{id=StringAppendOperator;delimiter=,;}`); `nullptr` means none.
+/// Creates the operator that an option text names. The text is a nickname (`uint64add`), a name
+/// (`UInt64AddOperator`), a name with its delimiter (`StringAppendOperator:,`), or a name with
+/// properties (`{id=StringAppendOperator;delimiter=,;}`). `nullptr` means none.
 ///
 /// # Errors
-/// `NotSupported` for an operator that is not built in; `InvalidArgument` for a property that one
-/// does not have.
+/// `NotSupported` for an operator that is not built in; `InvalidArgument` for an unknown property.
 pub fn merge_operator_from_option_text(text: &str) -> Result<Option<Arc<dyn MergeOperator>>> {
     let parsed = OperatorText::parse(text);
     let no_delimiter = || match &parsed.delimiter {

@@ -1,4 +1,4 @@
-//! Prefixes of user keys: what prefix filters and prefix seeks are about.
+//! Prefixes of user keys, for prefix filters and prefix seeks.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use super::error::{Error, Result};
 
-/// A prefix rule that an application supplies.
+/// A prefix rule supplied by the application.
 ///
 /// Keys with the same prefix must be adjacent in the comparator's order. The name is stored in
-/// every table; two rules must never share one.
+/// every table; two different rules must never share a name.
 pub trait UserPrefixExtractor: Send + Sync {
-    /// The name under which the rule is stored.
+    /// Name stored in tables.
     fn name(&self) -> &str;
 
     /// The prefix of `key`, or `None` if the rule does not apply to it.
     fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]>;
 }
 
-/// How the prefix of a user key is found.
+/// The rule for the prefix of a user key.
 #[derive(Clone)]
 pub enum PrefixExtractor {
-    /// The first so many bytes; shorter keys have no prefix. `rocksdb.FixedPrefix.<n>`
+    /// The first N bytes; shorter keys have no prefix. `rocksdb.FixedPrefix.<n>`
     FixedPrefix(usize),
-    /// The first so many bytes, or the whole key if it is shorter. `rocksdb.CappedPrefix.<n>`
+    /// The first N bytes, or the whole key if it is shorter. `rocksdb.CappedPrefix.<n>`
     CappedPrefix(usize),
     /// The whole key. `rocksdb.Noop`
     Noop,
@@ -32,7 +32,7 @@ pub enum PrefixExtractor {
 }
 
 impl PrefixExtractor {
-    /// Reads the text of the `prefix_extractor` option or of a table's property; `nullptr` means
+    /// Parses the text of the `prefix_extractor` option or of a table property; `nullptr` means
     /// none.
     ///
     /// # Errors

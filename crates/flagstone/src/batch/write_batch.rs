@@ -7,13 +7,13 @@ use super::view::{BatchIter, BatchView};
 use crate::base::coding::{fixed32_at, put_varint32};
 use crate::base::{ColumnFamilyId, Error, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 
-/// Room for the commonest batch, one small put, so that it is allocated once.
+/// Initial capacity: enough for one small put, so that the commonest batch allocates once.
 const FIRST_CAPACITY: usize = 160;
 
-/// The most bytes that tag, family and two lengths take.
+/// Maximum bytes of a tag, a family and two lengths.
 const FIELDS_SIZE_MAX: usize = 1 + 5 + 5 + 5;
 
-/// Operations that are applied together or not at all, in order.
+/// Operations that are applied in order, all or none.
 ///
 /// ```
 /// use flagstone::batch::WriteBatch;
@@ -34,9 +34,9 @@ const FIELDS_SIZE_MAX: usize = 1 + 5 + 5 + 5;
 /// # }
 /// ```
 ///
-/// The bytes are those that go to the WAL; nothing is kept beside them, so writing a batch copies
-/// nothing anew. Column families stand there by their numbers: what is meant for a family of
-/// another database goes to the one that has the same number here.
+/// The batch is kept in the WAL's format, so writing it copies nothing. Column families are stored
+/// by their ids: an operation for a family of another database goes to the family with the same id
+/// in the database that is written to.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WriteBatch {
     /// Header and operations; never shorter than the header.
@@ -56,14 +56,15 @@ impl WriteBatch {
         Self::with_capacity(FIRST_CAPACITY)
     }
 
-    /// An empty batch with room for `bytes` bytes, header included.
+    /// An empty batch with capacity for `bytes` bytes, including its header.
     pub fn with_capacity(bytes: usize) -> Self {
         let mut data = Vec::with_capacity(bytes.max(HEADER_SIZE));
         data.resize(HEADER_SIZE, 0);
         Self { bytes: data, save_points: Vec::new() }
     }
 
-    /// Takes the bytes of a batch from elsewhere (a WAL, the network), after reading all of them.
+    /// Takes over the bytes of a batch, for example from a WAL or the network, after validating
+    /// them.
     ///
     /// # Errors
     /// `Corruption`: see [`BatchView::validate`]. `InvalidArgument`: see [`WriteBatch::put`].
@@ -85,9 +86,9 @@ impl WriteBatch {
     /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key and a value of more than [`MAX_ENTRY_SIZE`] bytes together, or
-    /// more than 2^32 - 1 operations; the batch is then unchanged. The same holds for all
-    /// operations below.
+    /// `InvalidArgument` if key and value together exceed [`MAX_ENTRY_SIZE`] bytes, or the batch
+    /// would exceed 2^32 - 1 operations. The batch is then unchanged. The same applies to all other
+    /// operations.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.add_pair(PUT, ColumnFamilyId::DEFAULT, key.as_ref(), value.as_ref())
@@ -127,7 +128,8 @@ impl WriteBatch {
         self.add_key(DELETE, cf.into(), key.as_ref())
     }
 
-    /// Deletes `key`, which was put at most once since it was last deleted, and never merged.
+    /// Deletes `key`, which must have been put at most once since it was last deleted, and never
+    /// merged.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
@@ -147,7 +149,7 @@ impl WriteBatch {
         self.add_key(SINGLE_DELETE, cf.into(), key.as_ref())
     }
 
-    /// Adds an operand for the merge operator to `key`.
+    /// Adds a merge operand to `key`.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
@@ -168,8 +170,8 @@ impl WriteBatch {
         self.add_pair(MERGE, cf.into(), key.as_ref(), operand.as_ref())
     }
 
-    /// Deletes all keys from `begin` up to, but without, `end`. Their order is checked when the
-    /// batch is written, because only the column family knows its comparator.
+    /// Deletes all keys from `begin` (inclusive) to `end` (exclusive). Their order is checked when
+    /// the batch is written, because only the column family knows its comparator.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
@@ -190,7 +192,7 @@ impl WriteBatch {
         self.add_pair(DELETE_RANGE, cf.into(), begin.as_ref(), end.as_ref())
     }
 
-    /// Sets `key` to a value that lies in a blob file, at the place that `index` encodes.
+    /// Sets `key` to a value stored in a blob file at the address that `index` encodes.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
@@ -203,7 +205,7 @@ impl WriteBatch {
         self.add_pair(BLOB_INDEX, cf.into(), key.as_ref(), index.as_ref())
     }
 
-    /// Sets `key` to an entity of named columns in its stored form.
+    /// Sets `key` to a wide-column entity in its encoded form.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
@@ -216,10 +218,10 @@ impl WriteBatch {
         self.add_pair(PUT_ENTITY, cf.into(), key.as_ref(), entity.as_ref())
     }
 
-    /// Adds bytes that are written to the WAL and nowhere else; they take no sequence number.
+    /// Adds bytes that are written to the WAL only. They take no sequence number.
     ///
     /// # Errors
-    /// `InvalidArgument` for 4 GiB and more.
+    /// `InvalidArgument` for 4 GiB or more.
     pub fn put_log_data(&mut self, data: impl AsRef<[u8]>) -> Result<()> {
         let data = data.as_ref();
         check_size("log data", data.len(), MAX_LOG_DATA_SIZE)?;
@@ -228,83 +230,82 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// What [`WriteBatch::put`] would refuse.
+    /// Checks a put as [`WriteBatch::put`] does.
     pub(crate) fn check_put(key: &[u8], value: &[u8]) -> Result<()> {
         check_size("an entry", key.len() + value.len(), MAX_ENTRY_SIZE)
     }
 
-    /// Adds one operation as another batch has it.
+    /// Adds one operation in its encoded form.
     pub(crate) fn push_encoded(&mut self, operation: &[u8], is_counted: bool) -> Result<()> {
         self.add_to_count(u32::from(is_counted))?;
         self.bytes.extend_from_slice(operation);
         Ok(())
     }
 
-    /// How many operations take a sequence number.
+    /// Number of operations that take a sequence number.
     #[inline]
     pub fn count(&self) -> u32 {
         fixed32_at(&self.bytes, COUNT_OFFSET).expect("the header is always there")
     }
 
-    /// Whether there is nothing in it, not even log data.
+    /// Whether the batch holds nothing, not even log data.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.len() == HEADER_SIZE
     }
 
-    /// Removes all operations and save points, keeping the allocation.
+    /// Removes all operations and save points, but keeps the allocation.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.resize(HEADER_SIZE, 0);
         self.save_points.clear();
     }
 
-    /// Size in bytes, header included.
+    /// Size in bytes, including the header.
     #[inline]
     pub fn byte_size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes of memory for them.
+    /// Bytes of memory in use.
     pub(crate) fn memory_usage(&self) -> usize {
         self.bytes.capacity() + self.save_points.capacity() * size_of::<SavePoint>()
     }
 
-    /// Header and operations, as they go to the WAL.
+    /// Header and operations, as written to the WAL.
     #[inline]
     pub fn data(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The operations without the header: what a group of batches shares one header for
-    /// ([`encode_header`]).
+    /// Operations without the header. A group of batches shares one header ([`encode_header`]).
     #[inline]
     pub fn body(&self) -> &[u8] {
         &self.bytes[HEADER_SIZE..]
     }
 
-    /// The bytes, without copying.
+    /// The bytes of the batch, without copying.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Adds the operations of `other` behind this batch's.
+    /// Appends the operations of `other`.
     ///
     /// # Errors
-    /// `InvalidArgument` if there would be more than 2^32 - 1 operations.
+    /// `InvalidArgument` if the batch would exceed 2^32 - 1 operations.
     pub fn append(&mut self, other: &Self) -> Result<()> {
         self.add_to_count(other.count())?;
         self.bytes.extend_from_slice(other.body());
         Ok(())
     }
 
-    /// Remembers the present state for [`WriteBatch::rollback_to_save_point`]; save points nest.
+    /// Saves the current state for [`WriteBatch::rollback_to_save_point`]. Save points nest.
     pub fn set_save_point(&mut self) {
         let save_point = SavePoint { size: self.bytes.len(), count: self.count() };
         self.save_points.push(save_point);
     }
 
-    /// Removes everything added since the latest save point, and the save point.
+    /// Removes the latest save point and everything added since.
     ///
     /// # Errors
     /// `NotFound` if there is none.
@@ -315,7 +316,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Removes the latest save point and keeps what was added since.
+    /// Removes the latest save point, and keeps what was added since.
     ///
     /// # Errors
     /// `NotFound` if there is none.
@@ -331,7 +332,7 @@ impl WriteBatch {
     /// Sets the sequence number of the first operation.
     ///
     /// # Panics
-    /// If it is more than 56 bits: the database must stop long before.
+    /// If `sequence` exceeds 56 bits; the database stops long before.
     #[inline]
     pub fn set_sequence(&mut self, sequence: SequenceNumber) {
         assert!(
@@ -341,13 +342,13 @@ impl WriteBatch {
         self.bytes[..COUNT_OFFSET].copy_from_slice(&sequence.to_le_bytes());
     }
 
-    /// The borrowed form, as recovery sees it.
+    /// The batch in borrowed form, as recovery reads it.
     #[inline]
     pub fn as_view(&self) -> BatchView<'_> {
         BatchView::parse(&self.bytes).expect("the header is always there")
     }
 
-    /// The operations in order. They were encoded or validated here, so an error means a bug.
+    /// The operations in order. They were encoded or validated by this type, so an error is a bug.
     #[inline]
     pub fn iter(&self) -> BatchIter<'_> {
         BatchIter::new(self.body())
@@ -411,7 +412,7 @@ impl WriteBatch {
     }
 }
 
-/// The header that several batches written as one record share: the first's sequence number, the
+/// The header of several batches written as one record: the first batch's sequence number and the
 /// sum of the counts.
 #[inline]
 pub fn encode_header(sequence: SequenceNumber, count: u32) -> [u8; HEADER_SIZE] {
