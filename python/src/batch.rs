@@ -10,6 +10,7 @@ use crate::bytes::Input;
 use crate::errors::{Class, error, raised};
 use crate::family::{ColumnFamily, reader, write_options};
 use crate::life::{lock, wait};
+use crate::snapshot::Snapshot;
 
 /// Writes that take place as a whole or not at all, in however many column families.
 ///
@@ -22,42 +23,73 @@ use crate::life::{lock, wait};
 pub struct Batch {
     family: Py<ColumnFamily>,
     synced: bool,
+    since: Option<Py<Snapshot>>,
     /// The writes, until they are committed.
-    writes: Mutex<Option<WriteBatch>>,
+    writes: Mutex<Option<Writes>>,
 }
 
+/// What is to be written, and the keys that must be unchanged for it.
+#[derive(Default)]
+struct Writes {
+    batch: WriteBatch,
+    unchanged: Vec<(Py<ColumnFamily>, Vec<u8>)>,
+}
+
+type AFamily<'a, 'py> = Option<&'a Bound<'py, ColumnFamily>>;
+
 impl Batch {
-    pub fn begin(family: &Bound<'_, ColumnFamily>, synced: bool) -> PyResult<Self> {
-        reader(family).life().check(family.py())?;
-        let writes = Mutex::new(Some(WriteBatch::new()));
-        Ok(Self { family: family.clone().unbind(), synced, writes })
+    pub fn begin(
+        family: &Bound<'_, ColumnFamily>,
+        synced: bool,
+        since: Option<&Bound<'_, Snapshot>>,
+    ) -> PyResult<Self> {
+        let py = family.py();
+        let life = reader(family).life();
+        life.check(py)?;
+        if since.is_some_and(|since| !Arc::ptr_eq(life, since.as_super().get().life())) {
+            let message = "the snapshot is of another database";
+            return Err(error(py, Class::InvalidArgument, message));
+        }
+        let since = since.map(|since| since.clone().unbind());
+        let writes = Mutex::new(Some(Writes::default()));
+        Ok(Self { family: family.clone().unbind(), synced, since, writes })
+    }
+
+    /// The family that is meant, if it is of the batch's database.
+    fn chosen<'a, 'py>(
+        &'a self,
+        py: Python<'py>,
+        family: AFamily<'a, 'py>,
+    ) -> PyResult<&'a Bound<'py, ColumnFamily>> {
+        let own = self.family.bind(py);
+        let chosen = family.unwrap_or(own);
+        let life = reader(own).life();
+        life.check(py)?;
+        if !Arc::ptr_eq(life, reader(chosen).life()) {
+            let message = "the column family is of another database";
+            return Err(error(py, Class::InvalidArgument, message));
+        }
+        Ok(chosen)
     }
 
     /// Adds an operation on a family.
     fn add(
         &self,
         py: Python<'_>,
-        family: Option<&Bound<'_, ColumnFamily>>,
+        family: AFamily<'_, '_>,
         fill: impl FnOnce(&mut WriteBatch, &flagstone::Family) -> flagstone::Result<()>,
     ) -> PyResult<()> {
-        let own = reader(self.family.bind(py));
-        let chosen = family.map_or(own, |family| reader(family));
-        own.life().check(py)?;
-        if !Arc::ptr_eq(own.life(), chosen.life()) {
-            let message = "the column family is of another database";
-            return Err(error(py, Class::InvalidArgument, message));
-        }
+        let chosen = self.chosen(py, family)?;
         let mut writes = lock(&self.writes);
         let writes = writes.as_mut().ok_or_else(|| is_committed(py))?;
-        fill(writes, chosen.family()).map_err(|error| raised(py, &error, None))
+        let filled = fill(&mut writes.batch, reader(chosen).family());
+        filled.map_err(|error| raised(py, &error, None))
     }
 }
 
 fn is_committed(py: Python<'_>) -> PyErr {
     error(py, Class::InvalidArgument, "the batch is committed already; begin another")
 }
-
-type AFamily<'a, 'py> = Option<&'a Bound<'py, ColumnFamily>>;
 
 #[pymethods]
 impl Batch {
@@ -117,26 +149,54 @@ impl Batch {
         self.add(py, family, |writes, family| writes.merge_cf(family, &key, &operand))
     }
 
+    /// Has the batch written only if `key` was not written to after the snapshot `since`, by
+    /// whomever: otherwise `Busy` is raised, and nothing is written.
+    #[pyo3(signature = (key, /, *, family = None))]
+    fn check_unchanged(&self, py: Python<'_>, key: Input, family: AFamily<'_, '_>) -> PyResult<()> {
+        let chosen = self.chosen(py, family)?;
+        if self.since.is_none() {
+            let message = "since when? A batch that checks keys is begun with since=snapshot";
+            return Err(error(py, Class::InvalidArgument, message));
+        }
+        let mut writes = lock(&self.writes);
+        let writes = writes.as_mut().ok_or_else(|| is_committed(py))?;
+        writes.unchanged.push((chosen.clone().unbind(), key.to_vec()));
+        Ok(())
+    }
+
     /// How many writes there are.
     fn __len__(&self) -> usize {
-        lock(&self.writes).as_ref().map_or(0, |writes| writes.count() as usize)
+        lock(&self.writes).as_ref().map_or(0, |writes| writes.batch.count() as usize)
     }
 
     fn __bool__(&self) -> bool {
         true
     }
 
-    /// Drops all writes, and keeps the batch.
+    /// Drops all writes and checks, and keeps the batch.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         let mut writes = lock(&self.writes);
-        writes.as_mut().map(WriteBatch::clear).ok_or_else(|| is_committed(py))
+        *writes.as_mut().ok_or_else(|| is_committed(py))? = Writes::default();
+        Ok(())
     }
 
     /// Writes the batch.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         let db = reader(self.family.bind(py)).life().db(py)?;
+        let since = self.since.as_ref().map(|since| since.bind(py).as_super().get().snapshot(py));
+        let since = since.transpose()?.flatten();
         let writes = lock(&self.writes).take().ok_or_else(|| is_committed(py))?;
-        wait(py, || db.write_with(writes, &write_options(self.synced)))
+        let options = write_options(self.synced);
+        let Some(since) = since else {
+            return wait(py, || db.write_with(writes.batch, &options));
+        };
+        let unchanged: Vec<_> = writes
+            .unchanged
+            .iter()
+            .map(|(family, key)| (reader(family.bind(py)).family(), &**key))
+            .collect();
+        let batch = writes.batch;
+        wait(py, || db.write_if_unchanged_with(batch, since.part(), &unchanged, &options))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flagstone::{ColumnFamilyOptions, Db, Options};
+use flagstone::{Db, Options};
 use pyo3::PyClassInitializer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::family::{self, ColumnFamily};
 use crate::life::{Life, wait};
-use crate::options::{changes, set, set_family};
+use crate::options::{self, FamilyChoice, changes, set};
 use crate::reader::Reader;
 use crate::snapshot::{self, Snapshot};
 
@@ -22,12 +22,14 @@ use crate::snapshot::{self, Snapshot};
 ///
 /// Options are given by RocksDB's names for them. They are those of the database, and of each
 /// column family that `column_families`, a `dict` of names and `dict`s of options, does not name.
+/// A family with the option `expires_after`, in seconds or as a `timedelta`, holds values that live
+/// for so long; it has that from its creation on.
 ///
 /// Close it with `close()` or a `with` statement; otherwise the interpreter's end does.
 #[pyclass(frozen, extends = ColumnFamily, module = "flagstone")]
 pub struct Database;
 
-type Families = Vec<(String, ColumnFamilyOptions)>;
+type Families = Vec<(String, FamilyChoice)>;
 
 /// A new object for a database that was just opened.
 fn initializer(db: Db) -> PyClassInitializer<Database> {
@@ -44,11 +46,8 @@ fn families(given: Option<&Bound<'_, PyAny>>) -> PyResult<Families> {
     let Some(given) = given else { return Ok(Families::new()) };
     let families = as_dict(given)?;
     let families = families.iter().map(|(name, options)| {
-        let mut family = ColumnFamilyOptions::default();
-        if !options.is_none() {
-            set_family(&mut family, &as_dict(&options)?)?;
-        }
-        Ok((name.extract()?, family))
+        let options = (!options.is_none()).then(|| as_dict(&options)).transpose()?;
+        Ok((name.extract()?, options::family(options.as_ref())?))
     });
     families.collect()
 }
@@ -117,7 +116,11 @@ impl Database {
         }
         let mut builder = Db::builder(path).options(|options| *options = settings);
         for (name, family) in named {
-            builder = builder.column_family(name, |options| *options = family);
+            let FamilyChoice { options, lifetime } = family;
+            builder = match lifetime {
+                Some(lifetime) => builder.expiring_family(name, lifetime, |o| *o = options),
+                None => builder.column_family(name, |o| *o = options),
+            };
         }
         let open = || if read_only { builder.open_read_only() } else { builder.open() };
         Ok(initializer(wait(py, open)?))
@@ -155,8 +158,8 @@ impl Database {
         Ok(families.iter().map(|family| family.name().to_string()).collect())
     }
 
-    /// Makes a column family, with options by RocksDB's names for them. Durable when the call
-    /// returns.
+    /// Makes a column family, with options by RocksDB's names for them, and `expires_after`.
+    /// Durable when the call returns.
     #[pyo3(signature = (name, /, **options))]
     fn create_column_family<'py>(
         slf: &Bound<'py, Self>,
@@ -165,11 +168,11 @@ impl Database {
     ) -> PyResult<Bound<'py, ColumnFamily>> {
         let life = life(slf);
         let db = life.db(slf.py())?;
-        let mut settings = ColumnFamilyOptions::default();
-        if let Some(options) = options {
-            set_family(&mut settings, options)?;
-        }
-        let family = wait(slf.py(), || db.create_column_family(name, |o| *o = settings))?;
+        let FamilyChoice { options, lifetime } = options::family(options)?;
+        let family = wait(slf.py(), || match lifetime {
+            Some(lifetime) => db.create_expiring_family(name, lifetime, |o| *o = options),
+            None => db.create_column_family(name, |o| *o = options),
+        })?;
         let reader = Reader::now(Arc::clone(life), family);
         Bound::new(slf.py(), family::initializer(reader))
     }

@@ -1,16 +1,17 @@
 //! A column family: reads, and writes.
 
-use flagstone::{Family, WriteBatch, WriteOptions};
+use flagstone::{Code, Family, Value, WriteBatch, WriteOptions};
 use pyo3::PyClassInitializer;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::batch::Batch;
 use crate::bytes::Input;
 use crate::errors::raised;
 use crate::life::wait;
-use crate::options::changes;
+use crate::options::{changes, lifetime};
 use crate::reader::{Reader, missing};
+use crate::snapshot::Snapshot;
 
 /// A column family of an open database: keys with their values, in order.
 ///
@@ -45,6 +46,39 @@ fn write(
     wait(slf.py(), || write(family))
 }
 
+/// Writes to a key as its value demands, in one step: if another thread writes to the key
+/// meanwhile, its value is read again. `fill` says whether there is anything to write. Gives the
+/// value before.
+fn exchange(
+    slf: &Bound<'_, ColumnFamily>,
+    key: &[u8],
+    fill: impl Fn(&mut WriteBatch, &Family, Option<&Value>) -> flagstone::Result<bool> + Sync,
+) -> PyResult<Option<Value>> {
+    let reader = reader(slf);
+    let (db, family) = (reader.life().db(slf.py())?, reader.family());
+    wait(slf.py(), || {
+        loop {
+            let before = db.snapshot();
+            let value = before.family(family)?.get(key)?;
+            let mut batch = WriteBatch::new();
+            if !fill(&mut batch, family, value.as_ref())? {
+                return Ok(value);
+            }
+            match db.write_if_unchanged(batch, &before, &[(family, key)]) {
+                Err(error) if error.code() == Code::Busy => {}
+                outcome => return outcome.map(|()| value),
+            }
+        }
+    })
+}
+
+/// Removes a key; gives its value, if it was there.
+fn take(slf: &Bound<'_, ColumnFamily>, key: &[u8]) -> PyResult<Option<Value>> {
+    exchange(slf, key, |batch, family, before| {
+        batch.delete_cf(family, key).map(|()| before.is_some())
+    })
+}
+
 /// Writes a batch of one operation as `synced` says.
 fn write_one(
     slf: &Bound<'_, ColumnFamily>,
@@ -69,16 +103,34 @@ impl ColumnFamily {
     /// Removes a key. Like that of a `dict` it raises `KeyError` if the key is not there, so it
     /// reads first; `delete()` does not.
     fn __delitem__(slf: &Bound<'_, Self>, key: Input) -> PyResult<()> {
-        if !reader(slf).contains(slf.py(), &key)? {
-            return Err(missing(slf.py(), &key));
-        }
-        write(slf, |family| family.delete(&key))
+        take(slf, &key)?.map(drop).ok_or_else(|| missing(slf.py(), &key))
     }
 
-    /// Sets `key` to `value`.
-    #[pyo3(signature = (key, value, /, *, synced = false))]
-    fn put(slf: &Bound<'_, Self>, key: Input, value: Input, synced: bool) -> PyResult<()> {
-        write(slf, |family| family.put_with(&key, &value, &write_options(synced)))
+    /// Sets `key` to `value`. In a family whose values expire, this one lives for `expires_after`,
+    /// in seconds or as a `timedelta`, if that is given; `math.inf` is for ever.
+    #[pyo3(signature = (key, value, /, *, synced = false, expires_after = None))]
+    fn put(
+        slf: &Bound<'_, Self>,
+        key: Input,
+        value: Input,
+        synced: bool,
+        expires_after: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let Some(lifetime) = expires_after.map(lifetime).transpose()? else {
+            return write(slf, |family| family.put_with(&key, &value, &write_options(synced)));
+        };
+        let reader = reader(slf);
+        let (db, family) = (reader.life().db(slf.py())?, reader.family());
+        wait(slf.py(), || {
+            family.put_for(&key, &value, lifetime)?;
+            if synced { db.sync_wal() } else { Ok(()) }
+        })
+    }
+
+    /// How many seconds the values of the family live, or `None` for ever.
+    #[getter]
+    fn expires_after(slf: &Bound<'_, Self>) -> Option<u64> {
+        reader(slf).family().ttl().map(|lifetime| lifetime.as_secs())
     }
 
     /// Removes `key`, which need not be there.
@@ -111,8 +163,7 @@ impl ColumnFamily {
         write_one(slf, synced, |batch, family| batch.merge_cf(family, &key, &operand))
     }
 
-    /// Removes `key` and returns its value, or `default` if it is not there. Two steps: another
-    /// thread may write between them.
+    /// Removes `key` and returns its value, or `default` if it is not there, in one step.
     #[pyo3(signature = (key, /, *default))]
     fn pop<'py>(
         slf: &Bound<'py, Self>,
@@ -123,29 +174,24 @@ impl ColumnFamily {
             let message = format!("pop expected at most 2 arguments, got {}", default.len() + 1);
             return Err(pyo3::exceptions::PyTypeError::new_err(message));
         }
-        match reader(slf).copied(slf.py(), &key)? {
-            Some(value) => {
-                write(slf, |family| family.delete(&key))?;
-                Ok(value.into_any())
-            }
+        match take(slf, &key)? {
+            Some(value) => Ok(PyBytes::new(slf.py(), &value).into_any()),
             None => default.get_item(0).map_err(|_| missing(slf.py(), &key)),
         }
     }
 
-    /// The value of `key`, which is set to `default` first if it is not there. Two steps: another
-    /// thread may write between them.
+    /// The value of `key`, which is set to `default` first if it is not there, in one step.
     #[pyo3(signature = (key, default, /))]
     fn setdefault<'py>(
         slf: &Bound<'py, Self>,
         key: Input,
         default: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(value) = reader(slf).copied(slf.py(), &key)? {
-            return Ok(value.into_any());
-        }
         let value: Input = default.extract()?;
-        write(slf, |family| family.put(&key, &value))?;
-        Ok(default)
+        let before = exchange(slf, &key, |batch, family, before| {
+            batch.put_cf(family, &key, &value).map(|()| before.is_none())
+        })?;
+        Ok(before.map_or(default, |value| PyBytes::new(slf.py(), &value).into_any()))
     }
 
     /// Sets all keys of `entries`, a mapping or pairs of key and value: all of them or, if there is
@@ -165,10 +211,15 @@ impl ColumnFamily {
     }
 
     /// A batch of writes, which take place as a whole or not at all. In a `with` statement it is
-    /// written at the end, and dropped if there is an exception.
-    #[pyo3(signature = (*, synced = false))]
-    fn batch(slf: &Bound<'_, Self>, synced: bool) -> PyResult<Batch> {
-        Batch::begin(slf, synced)
+    /// written at the end, and dropped if there is an exception. With a snapshot in `since` it is
+    /// written only if keys are as they were then: see `Batch.check_unchanged`.
+    #[pyo3(signature = (*, synced = false, since = None))]
+    fn batch(
+        slf: &Bound<'_, Self>,
+        synced: bool,
+        since: Option<&Bound<'_, Snapshot>>,
+    ) -> PyResult<Batch> {
+        Batch::begin(slf, synced, since)
     }
 
     /// Writes the family's memtable to a table, and waits for that.

@@ -1,7 +1,9 @@
 //! Keyword arguments as options, through the engine's own parser.
 
+use std::time::Duration;
+
 use flagstone::{ColumnFamilyOptions, Options};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -9,6 +11,27 @@ use crate::errors::raised;
 use crate::merge::MergeOperator;
 
 const MERGE_OPERATOR: &str = "merge_operator";
+const EXPIRES_AFTER: &str = "expires_after";
+
+/// The options of one family, and how long its values live, if not for ever.
+#[derive(Default)]
+pub struct FamilyChoice {
+    pub options: ColumnFamilyOptions,
+    pub lifetime: Option<Duration>,
+}
+
+/// How long something lives: a `timedelta`, or a number of seconds, of which `inf` is for ever.
+pub fn lifetime(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    if !value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyFloat>() {
+        return value.extract();
+    }
+    let seconds: f64 = value.extract()?;
+    if seconds == f64::INFINITY {
+        return Ok(Duration::MAX);
+    }
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|error| PyValueError::new_err(format!("{EXPIRES_AFTER}={seconds}: {error}")))
+}
 
 /// A value as the text of an option: `True`, `4096`, `0.5`, `"zstd"`, a list of such, a `dict` for
 /// an option that has parts.
@@ -50,28 +73,31 @@ pub fn changes(options: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, Str
     pairs.collect()
 }
 
-/// Sets options of a family.
-pub fn set_family(family: &mut ColumnFamilyOptions, given: &Bound<'_, PyDict>) -> PyResult<()> {
+/// The options of a family, from keyword arguments or a `dict`.
+pub fn family(given: Option<&Bound<'_, PyDict>>) -> PyResult<FamilyChoice> {
+    let mut family = FamilyChoice::default();
+    let Some(given) = given else { return Ok(family) };
     for (name, value) in given.iter() {
         let name: String = name.extract()?;
-        if set_operator(family, &name, &value)? {
-            continue;
+        if name == EXPIRES_AFTER {
+            family.lifetime = Some(lifetime(&value)?);
+        } else if !set_operator(&mut family.options, &name, &value)? {
+            let text = text(&name, &value)?;
+            let set = family.options.set(&name, &text);
+            set.map_err(|error| raised(given.py(), &error, None))?;
         }
-        let text = text(&name, &value)?;
-        family.set(&name, &text).map_err(|error| raised(given.py(), &error, None))?;
     }
-    Ok(())
+    Ok(family)
 }
 
 /// Sets options of a database, and of the families that have none of their own.
 pub fn set(options: &mut Options, given: &Bound<'_, PyDict>) -> PyResult<()> {
     for (name, value) in given.iter() {
         let name: String = name.extract()?;
-        if set_operator(&mut options.cf, &name, &value)? {
-            continue;
+        if !set_operator(&mut options.cf, &name, &value)? {
+            let text = text(&name, &value)?;
+            options.set(&name, &text).map_err(|error| raised(given.py(), &error, None))?;
         }
-        let text = text(&name, &value)?;
-        options.set(&name, &text).map_err(|error| raised(given.py(), &error, None))?;
     }
     Ok(())
 }

@@ -58,11 +58,8 @@ impl Reader {
     ) -> PyResult<T> {
         self.life.check(py)?;
         let family = self.family();
-        let Some(moment) = &self.moment else {
+        let Some(snapshot) = self.snapshot(py)? else {
             return wait(py, || read(family));
-        };
-        let Some(snapshot) = lock(moment).clone() else {
-            return Err(error(py, Class::Closed, "the snapshot is closed"));
         };
         wait(py, || read(&snapshot.part().family(family)?))
     }
@@ -80,8 +77,11 @@ impl Reader {
         Ok(self.value(py, key)?.map(|value| PyBytes::new(py, &value)))
     }
 
-    pub fn contains(&self, py: Python<'_>, key: &[u8]) -> PyResult<bool> {
-        Ok(self.value(py, key)?.is_some())
+    /// The snapshot that it reads, if it is not closed.
+    pub fn snapshot(&self, py: Python<'_>) -> PyResult<Option<Arc<Held<Snapshot>>>> {
+        let Some(moment) = &self.moment else { return Ok(None) };
+        let snapshot = lock(moment).clone();
+        snapshot.map(Some).ok_or_else(|| error(py, Class::Closed, "the snapshot is closed"))
     }
 }
 
@@ -103,7 +103,7 @@ impl Reader {
     }
 
     fn __contains__(&self, py: Python<'_>, key: Input) -> PyResult<bool> {
-        self.contains(py, &key)
+        Ok(self.value(py, &key)?.is_some())
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -134,6 +134,18 @@ impl Reader {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(self.copied(py, &key)?.map(Bound::into_any).or(default))
+    }
+
+    /// The value of `key` and the last second, since 1970, in which it lives, or `None` for ever.
+    /// `None` alone if there is no value.
+    #[pyo3(signature = (key, /))]
+    fn get_with_expiry<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input,
+    ) -> PyResult<Option<(Bound<'py, PyBytes>, Option<u64>)>> {
+        let found = self.read(py, |view| view.get_with_expiry(&key))?;
+        Ok(found.map(|found| (PyBytes::new(py, &found.value), found.expiry)))
     }
 
     /// The value of `key` without a copy, or `None`: `memoryview(value)` reads it where it lies.

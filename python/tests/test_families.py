@@ -1,5 +1,9 @@
 """Column families, batches and snapshots."""
 
+import math
+import threading
+import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -134,3 +138,95 @@ def test_a_snapshot_takes_no_writes(db: flagstone.Database) -> None:
     assert not hasattr(snapshot, "put")
     with pytest.raises(TypeError):
         snapshot[b"cat"] = b"grey"  # type: ignore[index]
+
+
+def test_a_batch_is_refused_where_a_key_has_changed(db: flagstone.Database) -> None:
+    users = db.create_column_family("users")
+    users[b"ada"] = b"1815"
+    with db.snapshot() as before:
+        with db.batch(since=before) as batch:
+            batch.check_unchanged(b"ada", family=users)
+            batch[b"count"] = b"1"
+        users[b"ada"] = b"1816"
+        with pytest.raises(flagstone.Busy):
+            with db.batch(since=before, synced=True) as batch:
+                batch.check_unchanged(b"ada", family=users)
+                batch[b"count"] = b"2"
+        assert db[b"count"] == b"1"
+    with pytest.raises(flagstone.InvalidArgument, match="since=snapshot"):
+        db.batch().check_unchanged(b"ada")
+    with pytest.raises(flagstone.Closed):
+        db.batch(since=before).commit()
+
+
+def add_one(db: flagstone.Database, key: bytes) -> None:
+    while True:
+        with db.snapshot() as before:
+            try:
+                with db.batch(since=before) as batch:
+                    batch.check_unchanged(key)
+                    batch[key] = b"%d" % (int(before.get(key, b"0")) + 1)
+                return
+            except flagstone.Busy:
+                continue
+
+
+def test_threads_count_together(db: flagstone.Database) -> None:
+    taken: list[bytes] = []
+
+    def work() -> None:
+        for number in range(100):
+            add_one(db, b"count")
+            db.setdefault(b"ticket %d" % number, b"")
+            if db.pop(b"ticket %d" % number, None) is not None:
+                taken.append(b"ticket %d" % number)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert db[b"count"] == b"400"
+    assert list(db) == [b"count"]
+    assert len(taken) >= 100 and len(set(taken)) == 100
+
+
+def test_values_expire(path: Path) -> None:
+    hour = timedelta(hours=1)
+    with flagstone.open(path, column_families={"sessions": {"expires_after": hour}}) as db:
+        sessions = db.column_family("sessions")
+        assert sessions.expires_after == 3600 and db.expires_after is None
+        now = int(time.time())
+        sessions[b"ada"] = b"an hour"
+        sessions.put(b"alan", b"a day", expires_after=24 * hour)
+        sessions.put(b"grace", b"always", expires_after=math.inf, synced=True)
+        sessions.put(b"tim", b"no time", expires_after=0)
+        with db.batch() as batch:
+            batch.put(b"edsger", b"an hour", family=sessions)
+        expiries: dict[bytes, int] = {}
+        for key in (b"ada", b"alan", b"edsger"):
+            found = sessions.get_with_expiry(key)
+            assert found is not None and found[1] is not None
+            expiries[key] = found[1] - now
+        assert 3600 <= expiries[b"ada"] < 3700 and 3600 <= expiries[b"edsger"] < 3700
+        assert 86400 <= expiries[b"alan"] < 86500
+        assert sessions.get_with_expiry(b"grace") == (b"always", None)
+        assert sessions.get_with_expiry(b"none") is None
+        # A value lives to the end of its last second.
+        while b"tim" in sessions:
+            pass
+        assert list(sessions) == [b"ada", b"alan", b"edsger", b"grace"]
+        assert db.create_column_family("leases", expires_after=1.5).expires_after == 1
+    with flagstone.open(path) as db:
+        assert db.column_family("sessions").expires_after == 3600
+
+
+def test_times_to_live_that_make_no_sense(db: flagstone.Database) -> None:
+    for wrong in (-1, math.nan, 1e30, timedelta(seconds=-1)):
+        with pytest.raises(ValueError):
+            db.create_column_family("leases", expires_after=wrong)
+    with pytest.raises(TypeError):
+        db.create_column_family("leases", expires_after="an hour")
+    with pytest.raises(flagstone.InvalidArgument):
+        db.put(b"stone", b"flag", expires_after=60)
+    assert db.column_families() == ["default"]

@@ -60,6 +60,7 @@ def test_parts_of_a_value(db: flagstone.Database) -> None:
     assert db.get_part(b"film", 1 << 18, (1 << 18) + 4) == bytes([0, 1, 2, 3])
     assert db.get_part(b"film", (1 << 20) - 2, 1 << 30) == bytes([254, 255])
     assert db.get_part(b"film", 1 << 30, 1 << 31) == b""
+    assert db.get_part(b"film", 10, 5) == b""
     assert db.get_part(b"missing", 0, 10) is None
     with pytest.raises(OverflowError):
         db.get_part(b"film", -1, 10)
