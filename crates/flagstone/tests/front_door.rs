@@ -1,15 +1,11 @@
 //! The names at the root, as a program uses them.
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flagstone::{
-    Code, Comparator, Cursor, Db, FilterDecision, ReadOptions, Result, WriteBatch, WriteOptions,
-};
+use flagstone::{Code, Db, FilterDecision, ReadOptions, Result, WriteBatch, WriteOptions};
 
 fn temporary() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
@@ -63,126 +59,6 @@ fn a_first_program() {
     assert_eq!(code(db.column_family("none")), Code::NotFound);
 }
 
-/// Ends of ranges, from both sides by turns, against an ordered map.
-#[test]
-fn a_range_is_what_an_ordered_map_has_there() {
-    for comparator in [Comparator::Bytewise, Comparator::ReverseBytewise] {
-        let directory = temporary();
-        let db = Db::builder(directory.path())
-            .options(|options| options.cf.comparator = comparator.clone())
-            .open()
-            .unwrap();
-        let mut random = fastrand::Rng::with_seed(7);
-        let place = |key: u8| if comparator.is_bytewise() { key } else { 255 - key };
-        let mut map = BTreeMap::new();
-        for _ in 0..300 {
-            let (key, value) = (random.u8(..60), random.u8(..));
-            if random.u8(0..4) == 0 {
-                map.remove(&place(key));
-                db.delete([key]).unwrap();
-            } else {
-                map.insert(place(key), (vec![key], vec![value]));
-                db.put([key], [value]).unwrap();
-            }
-            if random.u8(0..40) == 0 {
-                db.flush().unwrap();
-            }
-            let bound = |key: u8, kind: u8| match kind {
-                0 => Bound::Included(key),
-                1 => Bound::Excluded(key),
-                _ => Bound::Unbounded,
-            };
-            let [mut start, mut end] = [random.u8(..62), random.u8(..62)];
-            if place(start) > place(end) {
-                (start, end) = (end, start);
-            }
-            let kinds = [random.u8(..3), random.u8(..3)];
-            if start == end && kinds == [1, 1] {
-                // A map panics here.
-                continue;
-            }
-            let expected = map.range((bound(place(start), kinds[0]), bound(place(end), kinds[1])));
-            let mut expected: std::collections::VecDeque<_> =
-                expected.map(|(_, entry)| entry.clone()).collect();
-            let bounds =
-                (bound(start, kinds[0]).map(|key| [key]), bound(end, kinds[1]).map(|key| [key]));
-            let mut range = db.range(bounds);
-            loop {
-                let (found, wanted) = if random.bool() {
-                    (range.next(), expected.pop_front())
-                } else {
-                    (range.next_back(), expected.pop_back())
-                };
-                assert_eq!(found.transpose().unwrap(), wanted, "{bounds:?}");
-                if wanted.is_none() {
-                    break;
-                }
-            }
-            assert!(range.next().is_none() && range.next_back().is_none(), "it has ended");
-        }
-        let keys: Vec<_> = db.iter().keys().map(Result::unwrap).collect();
-        assert!(keys.iter().eq(map.values().map(|(key, _)| key)));
-        let keys: Vec<_> = db.iter().keys().rev().map(Result::unwrap).collect();
-        assert!(keys.iter().eq(map.values().rev().map(|(key, _)| key)));
-    }
-}
-
-/// Both ends of a range see one moment, though the second is opened later.
-#[test]
-fn what_is_written_meanwhile_is_not_in_a_range() {
-    let directory = temporary();
-    let db = Db::open(directory.path()).unwrap();
-    (0..10u8).for_each(|key| db.put([key], [key]).unwrap());
-    let mut range = db.range::<[u8; 1]>(..);
-    db.put([20], [20]).unwrap();
-    assert_eq!(range.next().unwrap().unwrap(), (vec![0], vec![0]));
-    db.delete([9]).unwrap();
-    db.flush().unwrap();
-    assert_eq!(range.next_back().unwrap().unwrap(), (vec![9], vec![9]));
-    assert_eq!(range.count(), 8);
-}
-
-#[test]
-fn prefixes_end_where_others_begin() {
-    let directory = temporary();
-    let db = Db::open(directory.path()).unwrap();
-    for key in [&b"a"[..], b"a\xff", b"a\xff\xff", b"b", b"\xff", b"\xff\xff", b"\xff\xff\x01"] {
-        db.put(key, "").unwrap();
-    }
-    let count = |prefix: &[u8]| db.prefix(prefix).keys().map(Result::unwrap).count();
-    assert_eq!(count(b"a"), 3);
-    assert_eq!(count(b"a\xff"), 2);
-    assert_eq!(count(b"\xff"), 3);
-    assert_eq!(count(b"\xff\xff"), 2);
-    assert_eq!(count(b""), 7);
-    assert_eq!(count(b"c"), 0);
-    let last = db.prefix(b"\xff").keys().next_back().unwrap().unwrap();
-    assert_eq!(last, b"\xff\xff\x01");
-}
-
-/// A documented loop over an iterator never ended behind an error.
-#[test]
-fn an_error_is_returned_once() {
-    let directory = temporary();
-    let db = Db::builder(directory.path())
-        .options(|options| {
-            options.cf.merge_with("never", |_, _, _| None);
-        })
-        .open()
-        .unwrap();
-    db.put("key", "value").unwrap();
-    db.merge("like", "no").unwrap();
-    db.put("more", "value").unwrap();
-    let mut backwards = db.range("m".."a");
-    assert_eq!(code(backwards.next().unwrap()), Code::InvalidArgument);
-    assert!(backwards.next().is_none() && backwards.next_back().is_none());
-    let mut all = db.iter();
-    assert_eq!(all.next().unwrap().unwrap().0, b"key");
-    assert_eq!(code(all.next().unwrap()), Code::Corruption);
-    assert!(all.next().is_none() && all.next_back().is_none());
-    assert_eq!(db.iter().filter(Result::is_err).count(), 1);
-}
-
 #[test]
 fn a_closed_database_takes_no_writes() {
     let directory = temporary();
@@ -194,19 +70,6 @@ fn a_closed_database_takes_no_writes() {
     db.close().unwrap();
     let again = Db::open(directory.path()).unwrap();
     assert_eq!(texts(again.iter()), ["key=value"]);
-}
-
-#[test]
-fn what_has_no_order_of_bytes_has_no_prefixes() {
-    let directory = temporary();
-    let db = Db::builder(directory.path())
-        .options(|options| options.cf.comparator = Comparator::ReverseBytewise)
-        .open()
-        .unwrap();
-    db.put("key", "value").unwrap();
-    let mut prefix = db.prefix("k");
-    assert_eq!(code(prefix.next().unwrap()), Code::NotSupported);
-    assert!(prefix.next().is_none());
 }
 
 #[test]
@@ -289,17 +152,6 @@ fn handles_of_another_database_are_refused() {
     };
     assert_eq!(code(first.get_with("key", &options)), Code::InvalidArgument);
     assert_eq!(code(first.snapshot().cursor(&options)), Code::InvalidArgument);
-}
-
-#[test]
-fn a_cursor_lends_out_what_it_stands_on() {
-    let directory = temporary();
-    let db = Db::open(directory.path()).unwrap();
-    ["cats/kit", "cats/tom", "dogs/rex"].iter().for_each(|key| db.put(key, "x").unwrap());
-    let mut cursor: Cursor = db.cursor(&ReadOptions::default()).unwrap();
-    cursor.seek("cats/l");
-    assert_eq!(cursor.key(), b"cats/tom");
-    assert_eq!(cursor.value().unwrap(), b"x");
 }
 
 #[test]
