@@ -73,6 +73,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/base/slab.rs",
     "crates/flagstone/src/cache/slots.rs",
     "crates/flagstone/src/env/description_lock.rs",
+    "crates/flagstone/src/env/forks.rs",
     "crates/flagstone/src/env/mapping.rs",
     "crates/flagstone/src/env/range_sync.rs",
     "crates/flagstone/src/env/ring.rs",
@@ -85,6 +86,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/memtable/vector/log.rs",
     "crates/flagstone/src/memtable/vector/view.rs",
     "crates/flagstone/src/memtable/btree/",
+    "crates/flagstone/tests/fork.rs",
     "fuzz/src/lib.rs",
     "python/src/value.rs",
 ];

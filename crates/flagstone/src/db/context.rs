@@ -10,7 +10,7 @@ use crate::base::{Code, Error, Result, SubCode};
 use crate::db::events::Events;
 use crate::db::poison::Poison;
 use crate::db::statistics::Statistics;
-use crate::env::{Env, Names};
+use crate::env::{Env, Names, Process};
 use crate::manifest::VersionSet;
 use crate::options::Options;
 
@@ -32,6 +32,8 @@ pub(super) struct Context {
     pub(super) poison: Poison,
     /// Somebody closes the database.
     pub(super) closing: AtomicBool,
+    /// The process that opened the database.
+    pub(super) process: Process,
 }
 
 impl Context {
@@ -60,14 +62,16 @@ impl Context {
             events,
             statistics: Arc::default(),
             closing: AtomicBool::new(false),
+            process: Process::this(),
             settings: ArcSwap::from_pointee(options),
         }
     }
 
     /// # Errors
-    /// `NotSupported` for a read-only database, `ShutdownInProgress` after close, or what poisoned
-    /// it.
+    /// `NotSupported` in a forked child or for a read-only database, `ShutdownInProgress` after
+    /// close, or what poisoned it.
     pub(in crate::db) fn check_writable(&self) -> Result<()> {
+        self.process.check()?;
         if self.read_only {
             return Err(Error::not_supported(
                 "the database is open read-only; open it for writing",
@@ -80,8 +84,9 @@ impl Context {
     }
 
     /// # Errors
-    /// `ShutdownInProgress`, once somebody closes the database.
+    /// `ShutdownInProgress`, once somebody closes the database; `NotSupported` in a forked child.
     pub(in crate::db) fn check_open(&self) -> Result<()> {
+        self.process.check()?;
         if self.closing.load(Ordering::Acquire) {
             Err(Error::new(Code::ShutdownInProgress, "the database is closing"))
         } else {

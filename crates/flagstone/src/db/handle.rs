@@ -46,6 +46,11 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if !self.inner.context.process.is_this() {
+            // Its parts would write, remove files, and wait for threads that are the parent's.
+            std::mem::forget(self.inner.clone());
+            return;
+        }
         // Whoever has closed it knows how that went.
         if self.inner.context.check_open().is_ok()
             && let Err(error) = self.inner.close()

@@ -129,6 +129,7 @@ impl DbInner {
     /// Stops the workers and lets go of the directory. Once; whoever calls later hears, in the end,
     /// how that went.
     pub(in crate::db) fn close(&self) -> Result<()> {
+        self.context.process.check()?;
         let closed = {
             let mut closed = self.lifecycle.closed.lock();
             closed.get_or_insert_with(|| self.close_once()).clone()

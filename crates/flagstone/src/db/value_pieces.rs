@@ -117,6 +117,10 @@ enum Pieces {
 
 impl Drop for BlobWriter {
     fn drop(&mut self) {
+        if !self.inner.context.process.is_this() {
+            std::mem::forget(std::mem::replace(&mut self.pieces, Pieces::Failed));
+            return;
+        }
         if let Pieces::InFile(own) = std::mem::replace(&mut self.pieces, Pieces::Failed) {
             drop(own);
             self.inner.jobs.purge_obsolete_files();
@@ -140,7 +144,9 @@ impl BlobWriter {
     /// `no_slowdown`. The value cannot be committed then.
     pub fn append(&mut self, piece: &[u8]) -> Result<()> {
         let outcome = self.try_append(piece);
-        if let Err(error) = &outcome {
+        if let Err(error) = &outcome
+            && self.inner.context.process.is_this()
+        {
             self.pieces = Pieces::Failed;
             self.inner.jobs.purge_obsolete_files();
             self.inner.tree.refused(error);
@@ -154,6 +160,7 @@ impl BlobWriter {
     }
 
     fn try_append(&mut self, piece: &[u8]) -> Result<()> {
+        self.inner.context.process.check()?;
         let value_max = (MAX_ENTRY_SIZE - self.key.len()) as u64;
         if self.size() + piece.len() as u64 > value_max {
             return Err(Error::invalid_argument(format!(
@@ -198,6 +205,7 @@ impl BlobWriter {
     /// # Errors
     /// As [`Db::put_cf`]; the key is then as before, unless only the sync failed.
     pub fn commit(mut self) -> Result<()> {
+        self.inner.context.process.check()?;
         match std::mem::replace(&mut self.pieces, Pieces::Failed) {
             Pieces::InMemory(value) => {
                 self.inner.pipeline.put_large(&self.options, &self.family, &self.key, &value)

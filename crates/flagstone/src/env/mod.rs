@@ -18,6 +18,7 @@ pub(crate) mod failing_pages;
 mod file;
 mod file_pool;
 mod file_system;
+mod forks;
 mod held;
 mod limits;
 mod mapping;
@@ -61,6 +62,7 @@ pub use file::{
 pub(crate) use file_pool::out_of_descriptors;
 pub use file_pool::{FilePool, is_out_of_descriptors};
 pub use file_system::{FileLock, FileSystem, read_file};
+pub(crate) use forks::Process;
 pub(crate) use held::HeldFiles;
 pub use limits::memory_limit;
 pub use names::{Names, NewNames, directory_of};

@@ -24,6 +24,9 @@ use crate::ttl::{TtlDb, TtlOptions};
 /// last clone of a `Db`, `Family` or `Snapshot`; values and iterators that are still alive then
 /// stay valid.
 ///
+/// It belongs to the process that opened it: a forked child is refused (`NotSupported`), and
+/// leaves its files and its lock alone. Open databases after forking.
+///
 /// A write is in the write-ahead log when the call returns, so it survives the death of the
 /// process. It survives a loss of power if it was written with [`WriteOptions::synced`], or after a
 /// later [`Db::sync_wal`].

@@ -110,7 +110,7 @@ impl Disk {
     /// nothing is removed. Returns whether no other thread was removing files.
     pub(in crate::db) fn try_removal(&self, remove: impl FnOnce()) -> bool {
         let Some(directory) = self.lock.try_lock() else { return false };
-        if directory.is_some() {
+        if directory.is_some() && self.context.process.is_this() {
             remove();
         }
         true
@@ -118,6 +118,9 @@ impl Disk {
 
     /// Waits until no other thread removes files, and then does as [`Self::try_removal`].
     pub(in crate::db) fn removal(&self, remove: impl FnOnce()) {
+        if !self.context.process.is_this() {
+            return;
+        }
         let directory = self.lock.lock();
         if directory.is_some() {
             remove();

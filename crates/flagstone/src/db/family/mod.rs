@@ -12,6 +12,7 @@ use crate::base::{ColumnFamilyId, Comparator, DataPaths, Error, InternalKeyCompa
 use crate::compaction::pick::blob_file_size;
 use crate::db::family::generation::Generation;
 use crate::db::family::parked::ParkedCursors;
+use crate::env::Process;
 use crate::iter::{DeadRanges, HistoryEpoch};
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, BoundedSettings, ColumnFamilyOptions};
@@ -40,10 +41,17 @@ impl SuperVersion {
     }
 }
 
+/// The database that a family belongs to.
+struct Owner {
+    /// Something that only the family's own database shares with it.
+    shared: Arc<ObsoleteFiles>,
+    /// The process that opened it.
+    process: Process,
+}
+
 /// One column family, shared by its handles, readers and background work.
 pub(crate) struct Family {
-    /// Something that only the family's own database shares with it.
-    owner: Arc<ObsoleteFiles>,
+    owner: Owner,
     pub(crate) id: ColumnFamilyId,
     pub(crate) name: String,
     pub(crate) order: InternalKeyComparator,
@@ -119,7 +127,7 @@ impl Family {
         let options = asked_for.sanitized();
         Arc::new(Self {
             bounded: Mutex::new(BoundedSettings::of(asked_for)),
-            owner,
+            owner: Owner { shared: owner, process: Process::this() },
             archives_wals,
             id,
             name: name.to_string(),
@@ -249,11 +257,12 @@ impl Family {
     }
 
     /// # Errors
-    /// `InvalidArgument` for a handle of another database: its number would mean another family
-    /// here.
+    /// `NotSupported` in a forked child; `InvalidArgument` for a handle of another database: its
+    /// number would mean another family here.
     #[inline]
     pub(crate) fn check_owner(&self, owner: &Arc<ObsoleteFiles>) -> Result<()> {
-        if Arc::ptr_eq(&self.owner, owner) {
+        self.owner.process.check()?;
+        if Arc::ptr_eq(&self.owner.shared, owner) {
             Ok(())
         } else {
             Err(Error::invalid_argument(format!(

@@ -54,7 +54,9 @@ impl Db {
 
 impl Drop for HeldCompactions<'_> {
     fn drop(&mut self) {
-        self.inner.tree.let_compactions_go(&self.family);
+        if self.inner.context.process.is_this() {
+            self.inner.tree.let_compactions_go(&self.family);
+        }
     }
 }
 

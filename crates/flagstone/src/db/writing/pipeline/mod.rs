@@ -222,6 +222,7 @@ impl Pipeline {
     /// Switches the memtables of these families (with `atomic_flush`, of all), and asks for their
     /// flush before anything is written to the new ones. Returns what is to be flushed.
     pub(in crate::db) fn seal(&self, families: &[Arc<Family>]) -> Result<Vec<Wanted>> {
+        self.context.process.check()?;
         let mut commit = self.commit.lock();
         self.disk.check_changeable()?;
         let ids: Vec<ColumnFamilyId> = if self.tree.flushes_together() {

@@ -301,6 +301,7 @@ impl Pipeline {
 impl Pipeline {
     /// Brings what waits in memory into the WAL's file, and syncs it if asked to.
     pub(in crate::db) fn flush_wal(&self, sync: bool) -> Result<()> {
+        self.context.process.check()?;
         if sync || self.context.read_only {
             self.context.check_syncable()?;
             return self.sync_wal();
