@@ -152,6 +152,11 @@
 //! # async fn read(db: flagstone::Db) -> flagstone::Result<()> {
 //! let value = db.get_async("stone").await?;
 //! let values = db.get_many_async(&["stone", "cat"]).await?;
+//! let mut cats = db.prefix("cats/").stream();
+//! while let Some(entry) = cats.next().await {
+//!     let (cat, _) = entry?;
+//!     println!("{}", cat.escape_ascii());
+//! }
 //! # Ok(())
 //! # }
 //! ```
@@ -221,7 +226,9 @@ pub use db::{
     UpdatePosition, Updates, Value, ValuePart, ValueReader,
 };
 pub use env::Env;
-pub use front::{Builder, Cursor, Db, Entry, Family, Keys, Range, Snapshot, View, reports};
+pub use front::{
+    Builder, Cursor, Db, Entry, Family, Keys, Range, RangeStream, Snapshot, View, reports,
+};
 
 // Options of a database, of a family, and of single calls.
 pub use options::{

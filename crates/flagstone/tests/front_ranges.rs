@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::time::Duration;
 
 use flagstone::{Code, Comparator, Cursor, Db, ReadOptions, Result};
 
@@ -155,4 +156,55 @@ fn a_cursor_lends_out_what_it_stands_on() {
     cursor.seek("cats/l");
     assert_eq!(cursor.key(), b"cats/tom");
     assert_eq!(cursor.value().unwrap(), b"x");
+}
+
+/// As the iterator, whatever of it was taken before, in memory and on the disk.
+#[test]
+fn a_stream_is_what_is_left_of_a_range() {
+    let directory = temporary();
+    let db = Db::builder(directory.path())
+        .options(|options| options.block_cache_size = Some(0))
+        .expiring_family("sessions", Duration::from_secs(3600), |_| {})
+        .open()
+        .unwrap();
+    let sessions = db.column_family("sessions").unwrap();
+    for key in 0..100u8 {
+        for family in [&*db, &sessions] {
+            family.put([key, 1], vec![key; 10_000]).unwrap();
+            family.put([key, 2], [key]).unwrap();
+        }
+        if key % 40 == 20 {
+            db.flush().unwrap();
+        }
+    }
+    let bounds = [
+        (Bound::Unbounded, Bound::Unbounded),
+        (Bound::Included([20, 1]), Bound::Included([90, 1])),
+        (Bound::Excluded([20, 1]), Bound::Excluded([90, 1])),
+        (Bound::Included([20, 0]), Bound::Included([90, 3])),
+        (Bound::Excluded([20, 1]), Bound::Included([20, 1])),
+        (Bound::Included([99, 2]), Bound::Unbounded),
+    ];
+    testkit::history::block_on(async {
+        for view in [&**db, &*sessions, &db.snapshot()] {
+            for (bounds, taken) in bounds.into_iter().flat_map(|bounds| [(bounds, 0), (bounds, 2)])
+            {
+                let range = || {
+                    let mut range = view.range(bounds);
+                    (0..taken).for_each(|_| drop(range.next()));
+                    (0..taken).for_each(|_| drop(range.next_back()));
+                    range
+                };
+                let mut stream = range().stream();
+                for expected in range() {
+                    let found = stream.next().await.expect("an entry").unwrap();
+                    assert!(found == expected.unwrap(), "{bounds:?}");
+                }
+                assert!(stream.next().await.is_none() && stream.next().await.is_none());
+            }
+        }
+        let mut wrong = db.range([2]..[1]).stream();
+        assert_eq!(code(wrong.next().await.unwrap()), Code::InvalidArgument);
+        assert!(wrong.next().await.is_none());
+    });
 }

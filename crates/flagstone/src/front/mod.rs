@@ -5,7 +5,7 @@
 //!   as of a moment
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
 //! - `cursor`: [`Cursor`], which moves to any key
-//! - `range`: [`Range`], keys in order
+//! - `range`: [`Range`], keys in order; `stream`: [`RangeStream`], the same for tasks
 //! - `upkeep`: options, background work, copies and reports of an open database
 //! - `closures`: merge operators and compaction filters that are closures
 //! - `reports`: the types of what a database tells of itself
@@ -20,6 +20,7 @@ mod family;
 mod range;
 pub mod reports;
 mod snapshot;
+mod stream;
 mod upkeep;
 mod view;
 
@@ -29,4 +30,5 @@ pub use database::Db;
 pub use family::Family;
 pub use range::{Entry, Keys, Range};
 pub use snapshot::Snapshot;
+pub use stream::RangeStream;
 pub use view::View;

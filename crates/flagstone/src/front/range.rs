@@ -14,6 +14,7 @@ use std::ops::Bound;
 
 use crate::base::{Error, Result};
 use crate::front::cursor::Cursor;
+use crate::front::stream::RangeStream;
 use crate::front::view::View;
 use crate::options::ReadOptions;
 
@@ -94,19 +95,57 @@ impl Range {
         Keys(self)
     }
 
+    /// The entries for a task that must not wait for a disk, in the order of the keys: those that
+    /// this iterator would still return. What is in memory is there at the first poll; a thread of
+    /// the engine reads the rest.
+    ///
+    /// ```
+    /// # async fn count(db: flagstone::Db) -> flagstone::Result<u64> {
+    /// let mut count = 0;
+    /// let mut cats = db.prefix("cats/").stream();
+    /// while let Some(cat) = cats.next().await {
+    ///     let (_key, _value) = cat?;
+    ///     count += 1;
+    /// }
+    /// # Ok(count)
+    /// # }
+    /// ```
+    pub fn stream(mut self) -> RangeStream {
+        let order = self.view.family.comparator().clone();
+        if self.has_ended {
+            return RangeStream::ended(order);
+        }
+        if let Some(front) = &self.front {
+            self.start = Bound::Excluded(front.key().to_vec());
+        }
+        if let Some(back) = &self.back {
+            self.end = Bound::Excluded(back.key().to_vec());
+        }
+        let mut options = self.read_options();
+        options.snapshot.clone_from(&self.view.moment);
+        let cursor = match self.refusal.take() {
+            Some(refusal) => Err(refusal),
+            None => self.view.cursor_async(&options),
+        };
+        RangeStream::new(cursor, order, self.start, self.end)
+    }
+
     fn cursor(&self) -> Result<Cursor> {
+        self.view.cursor(&self.read_options())
+    }
+
+    fn read_options(&self) -> ReadOptions {
         let bound = |bound: &Bound<Vec<u8>>| match bound {
             Bound::Included(key) | Bound::Excluded(key) => Some(key.clone()),
             Bound::Unbounded => None,
         };
-        let options = ReadOptions {
+        ReadOptions {
             iterate_lower_bound: bound(&self.start),
             iterate_upper_bound: bound(&self.end)
                 .filter(|_| matches!(self.end, Bound::Excluded(_))),
             total_order_seek: true,
             ..ReadOptions::default()
-        };
-        self.view.cursor(&options)
+        }
     }
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {

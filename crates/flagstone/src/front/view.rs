@@ -7,6 +7,7 @@ use crate::base::{Error, Result, Snapshot as Moment};
 use crate::db::{self, ColumnFamily, ExpiringValue, Value, ValuePart, ValueReader};
 use crate::front::cursor::{Cursor, Kind};
 use crate::front::range::Range;
+use crate::front::stream::AsyncCursor;
 use crate::options::ReadOptions;
 use crate::ttl::TtlDb;
 
@@ -218,6 +219,16 @@ impl View {
             Kind::Plain(self.db().iter_cf(&self.family, &options)?)
         };
         Ok(Cursor(kind))
+    }
+
+    /// A cursor for tasks within these options.
+    pub(super) fn cursor_async(&self, options: &ReadOptions) -> Result<AsyncCursor> {
+        Ok(if self.expires {
+            AsyncCursor::Expiring(self.engine.iter_async(&self.family, options)?)
+        } else {
+            self.db().check_family(&self.family)?;
+            AsyncCursor::Plain(self.db().iter_async(&self.family, options))
+        })
     }
 
     /// Refuses a range whose start is after its end.
