@@ -177,7 +177,8 @@
 //! The names at the root are for programs. [`reports`] has what a database tells of itself. Every
 //! other module is the engine behind them: it is public because the command line, the test kit and
 //! the packages for other interfaces are crates of their own, and hidden because it may change with
-//! any version. ARCHITECTURE.md has a map of the modules. docs/rocksdb-differences.md says what
+//! any version. [`moving`] leads to the names from those of RocksDB and of the engine's handle.
+//! ARCHITECTURE.md has a map of the modules. docs/rocksdb-differences.md says what
 //! RocksDB has and Flagstone does not.
 
 // Hidden from the documentation alone, so that lints for public items hold for them, too.
@@ -227,7 +228,7 @@ pub use db::{
 };
 pub use env::Env;
 pub use front::{
-    Builder, Cursor, Db, Entry, Family, Keys, Range, RangeStream, Snapshot, View, reports,
+    Builder, Cursor, Db, Entry, Family, Keys, Range, RangeStream, Snapshot, View, moving, reports,
 };
 
 // Options of a database, of a family, and of single calls.

@@ -7,6 +7,7 @@
 //! - `cursor`: [`Cursor`], which moves to any key
 //! - `range`: [`Range`], keys in order; `stream`: [`RangeStream`], the same for tasks
 //! - `upkeep`: options, background work, copies and reports of an open database
+//! - `moving`: from other names to these
 //! - `closures`: merge operators and compaction filters that are closures
 //! - `reports`: the types of what a database tells of itself
 //!
@@ -17,6 +18,7 @@ mod closures;
 mod cursor;
 mod database;
 mod family;
+pub mod moving;
 mod range;
 pub mod reports;
 mod snapshot;
