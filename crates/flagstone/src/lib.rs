@@ -172,6 +172,12 @@
 //! # }
 //! ```
 //!
+//! # Features
+//!
+//! `bzip2`, `lz4`, `snappy`, `zlib` and `zstd`, all on by default, are the codecs. A file whose
+//! codec was left out cannot be read, and the error names the feature. Without `lz4` and `zstd` no
+//! C compiler is needed.
+//!
 //! # The names
 //!
 //! The names at the root are for programs. [`reports`] has what a database tells of itself. Every

@@ -92,8 +92,8 @@ settings! {
     /// the table does not hold what was written, in order.
     live paranoid_file_checks: bool = false;
 
-    /// Compression of table blocks.
-    live compression: CompressionType = CompressionType::Lz4;
+    /// Compression of table blocks. A build without LZ4 compresses none by default.
+    live compression: CompressionType = CompressionType::fast();
     /// Compression of table blocks by level; empty for `compression` on every level.
     fixed compression_per_level: Vec<CompressionType> = Vec::new();
     /// Compression of table blocks in the last level, if it differs.

@@ -11,6 +11,7 @@ use super::table_settings::TableSettings;
 use crate::base::compression::CompressionType;
 use crate::base::{Error, Result};
 use crate::sst::IndexType;
+use crate::wal::WalCompression;
 
 /// A check of how tables are to be written, and the settings that get their defaults where it
 /// fails.
@@ -88,6 +89,25 @@ impl ColumnFamilyOptions {
         ))
     }
 
+    /// Checks that this build has the codecs that are to write.
+    ///
+    /// # Errors
+    /// `NotSupported`, naming setting and feature.
+    fn check_codecs(&self) -> Result<()> {
+        let lists = [
+            ("compression", std::slice::from_ref(&self.compression)),
+            ("compression_per_level", &self.compression_per_level),
+            ("bottommost_compression", self.bottommost_compression.as_slice()),
+            ("blob_compression_type", self.blob_compression_type.as_slice()),
+        ];
+        for (name, kinds) in lists {
+            for kind in kinds {
+                kind.check_built_in().map_err(|error| error.context(format!("option '{name}'")))?;
+            }
+        }
+        Ok(())
+    }
+
     fn compresses(&self) -> bool {
         let per_level = &self.compression_per_level;
         let everywhere = per_level.is_empty().then_some(&self.compression);
@@ -101,6 +121,7 @@ impl ColumnFamilyOptions {
     /// As [`ColumnFamilyOptions::validate`].
     pub fn validate_for_writing(&self) -> Result<()> {
         self.validate()?;
+        self.check_codecs()?;
         self.check_filters_are_given()?;
         self.check_extractor_is_given()?;
         self.check_block_align()?;
@@ -256,12 +277,25 @@ impl Options {
         Ok(())
     }
 
+    /// Checks that this build can write WALs as the settings say.
+    ///
+    /// # Errors
+    /// `NotSupported`, naming the feature.
+    pub(crate) fn check_wal_codec(&self) -> Result<()> {
+        if self.wal_compression == WalCompression::None {
+            return Ok(());
+        }
+        let check = CompressionType::Zstd.check_built_in();
+        check.map_err(|error| error.context("option 'wal_compression'"))
+    }
+
     /// Checks that the engine can write as the settings say; reading needs less.
     ///
     /// # Errors
     /// As [`ColumnFamilyOptions::validate_for_writing`].
     pub fn validate_for_writing(&self) -> Result<()> {
         self.validate()?;
+        self.check_wal_codec()?;
         if self.background_niceness > 0 && !cfg!(target_os = "linux") {
             return Err(Error::not_supported(
                 "background_niceness: only Linux supports a niceness per thread",

@@ -1,6 +1,10 @@
 //! The write-ahead log, and the framing of records that the MANIFEST shares with it.
 
 mod ahead;
+#[cfg(feature = "zstd")]
+mod compression;
+#[cfg(not(feature = "zstd"))]
+#[path = "compression_left_out.rs"]
 mod compression;
 mod damage;
 #[cfg(test)]

@@ -6,22 +6,16 @@
 
 use std::cell::RefCell;
 
-use flate2::{Decompress as Inflate, FlushDecompress, Status};
-use zstd::zstd_safe::{DCtx, WriteBuf};
-
-use super::{CompressionType, DecompressionDictionary, lz4};
+use super::{CompressionType, DecompressionDictionary, bzip2, lz4, snappy, zlib, zstd};
 use crate::base::coding::Decoder;
 use crate::base::{Error, Result, SharedRoom};
-
-/// The most that BZip2's output grows at once.
-const BZIP2_STEP: usize = 1 << 20;
 
 /// The working memory of decompression, reusable for any codec.
 #[derive(Default)]
 pub struct Decompressor {
-    snappy: snap::raw::Decoder,
-    inflate: Option<Inflate>,
-    zstd: Option<DCtx<'static>>,
+    snappy: snappy::Decoder,
+    zlib: zlib::Decoder,
+    zstd: zstd::Decoder,
 }
 
 impl Decompressor {
@@ -34,7 +28,7 @@ impl Decompressor {
     ///
     /// # Errors
     /// `Corruption` (without a place: the caller knows it) if the bytes are malformed or claim more
-    /// than `limit`.
+    /// than `limit`; `NotSupported` if this build does not have the codec.
     pub fn decompress(
         &mut self,
         kind: CompressionType,
@@ -47,14 +41,14 @@ impl Decompressor {
             CompressionType::None => Some(body.to_vec()),
             CompressionType::Snappy => {
                 let mut out = vec![0; raw_size];
-                self.snappy.decompress(body, &mut out).ok().map(|_| out)
+                self.snappy.decompress_into(body, &mut out).map(|_| out)
             }
-            CompressionType::Zlib => self.inflate(body, raw_size, dictionary),
-            CompressionType::Bzip2 => bunzip2(body, raw_size),
+            CompressionType::Zlib => self.zlib.decompress(body, raw_size, dictionary),
+            CompressionType::Bzip2 => bzip2::decompress(body, raw_size),
             CompressionType::Lz4 | CompressionType::Lz4hc => {
                 lz4::decompress(body, raw_size, dictionary.map_or(&[], |d| d.bytes()))
             }
-            CompressionType::Zstd => self.unzstd(body, raw_size, dictionary),
+            CompressionType::Zstd => self.zstd.decompress(body, raw_size, dictionary),
         };
         raw.filter(|raw| raw.len() == raw_size).ok_or_else(|| malformed(kind, stored))
     }
@@ -82,64 +76,18 @@ impl Decompressor {
         let mut out = room(raw_size);
         let is_filled = match kind {
             CompressionType::Snappy => {
-                self.snappy.decompress(body, &mut out).ok() == Some(raw_size)
+                self.snappy.decompress_into(body, &mut out) == Some(raw_size)
             }
             CompressionType::Lz4 | CompressionType::Lz4hc => {
                 lz4::decompress_into(body, out.unwritten(), dictionary.map_or(&[], |d| d.bytes()))
                     .is_some()
             }
             CompressionType::Zstd => {
-                self.unzstd_to(body, &mut *out, dictionary).is_some_and(|size| size == raw_size)
+                self.zstd.decompress_into(body, &mut out, dictionary) == Some(raw_size)
             }
             CompressionType::None | CompressionType::Zlib | CompressionType::Bzip2 => false,
         };
         is_filled.then_some(out).ok_or_else(|| malformed(kind, stored))
-    }
-
-    fn inflate(
-        &mut self,
-        body: &[u8],
-        raw_size: usize,
-        dictionary: Option<&DecompressionDictionary>,
-    ) -> Option<Vec<u8>> {
-        let inflate = self.inflate.get_or_insert_with(|| Inflate::new(false));
-        inflate.reset(false);
-        if let Some(dictionary) = dictionary.filter(|d| !d.bytes().is_empty()) {
-            inflate.set_dictionary(dictionary.bytes()).ok()?;
-        }
-        // One byte more than is due, so that a stream that holds more is seen to.
-        let mut out = Vec::with_capacity(raw_size + 1);
-        let status = inflate.decompress_vec(body, &mut out, FlushDecompress::Finish).ok()?;
-        (status == Status::StreamEnd).then_some(out)
-    }
-
-    fn unzstd(
-        &mut self,
-        body: &[u8],
-        raw_size: usize,
-        dictionary: Option<&DecompressionDictionary>,
-    ) -> Option<Vec<u8>> {
-        let mut out = Vec::with_capacity(raw_size);
-        self.unzstd_to(body, &mut out, dictionary)?;
-        Some(out)
-    }
-
-    /// How many bytes it were.
-    fn unzstd_to<B: WriteBuf + ?Sized>(
-        &mut self,
-        body: &[u8],
-        out: &mut B,
-        dictionary: Option<&DecompressionDictionary>,
-    ) -> Option<usize> {
-        if self.zstd.is_none() {
-            self.zstd = DCtx::try_create();
-        }
-        let context = self.zstd.as_mut()?;
-        match dictionary.filter(|d| !d.bytes().is_empty()) {
-            Some(dictionary) => context.decompress_using_ddict(out, body, dictionary.zstd()?),
-            None => context.decompress(out, body),
-        }
-        .ok()
     }
 }
 
@@ -186,8 +134,10 @@ pub fn decompress_into<K>(
 /// How much the stored form holds, and what the codec is to work on.
 ///
 /// # Errors
-/// `Corruption` if it is malformed, or claims more than `limit` or than it can hold.
+/// `NotSupported` if this build does not have the codec; `Corruption` if it is malformed, or claims
+/// more than `limit` or than it can hold.
 fn measure(kind: CompressionType, stored: &[u8], limit: usize) -> Result<(usize, &[u8])> {
+    kind.check_built_in()?;
     let (raw_size, body) = split(kind, stored).ok_or_else(|| malformed(kind, stored))?;
     let is_absurd = raw_size > limit.min(best_case(kind, body.len()));
     if is_absurd {
@@ -206,7 +156,7 @@ fn malformed(kind: CompressionType, stored: &[u8]) -> Error {
 fn split(kind: CompressionType, stored: &[u8]) -> Option<(usize, &[u8])> {
     match kind {
         CompressionType::None => Some((stored.len(), stored)),
-        CompressionType::Snappy => Some((snap::raw::decompress_len(stored).ok()?, stored)),
+        CompressionType::Snappy => Some((snappy::raw_size(stored)?, stored)),
         _ => {
             let mut decoder = Decoder::new(stored);
             let raw_size = decoder.varint32()?;
@@ -231,21 +181,4 @@ fn best_case(kind: CompressionType, size: usize) -> usize {
         // A block of 128 KiB takes at least 4 bytes.
         CompressionType::Zstd => (size / 4 + 1).saturating_mul(128 << 10),
     }
-}
-
-fn bunzip2(body: &[u8], raw_size: usize) -> Option<Vec<u8>> {
-    let mut stream = bzip2::Decompress::new(false);
-    let mut out = Vec::new();
-    while out.len() <= raw_size {
-        out.reserve((raw_size - out.len() + 1).min(BZIP2_STEP));
-        let (read, written) = (stream.total_in(), stream.total_out());
-        let rest = &body[read as usize..];
-        if stream.decompress_vec(rest, &mut out).ok()? == bzip2::Status::StreamEnd {
-            return Some(out);
-        }
-        if (read, written) == (stream.total_in(), stream.total_out()) {
-            return None;
-        }
-    }
-    None
 }

@@ -1,10 +1,9 @@
 //! Dictionaries: bytes that the compressed blocks of one file refer back to.
 
+#[cfg(feature = "zstd")]
 use std::sync::OnceLock;
 
-use zstd::zstd_safe::DDict;
-
-use super::{CompressionOptions, CompressionType};
+use super::{CompressionOptions, CompressionType, zstd};
 
 /// Bytes that zstd's form of a dictionary has beside a copy of it: the tables of its entropy codes
 /// (27 KiB in 1.5).
@@ -13,13 +12,18 @@ const ZSTD_TABLES: usize = 28 << 10;
 /// A file's dictionary, prepared once for all its blocks.
 pub struct DecompressionDictionary {
     bytes: Vec<u8>,
-    zstd: OnceLock<Option<DDict<'static>>>,
+    #[cfg(feature = "zstd")]
+    digested: OnceLock<Option<zstd::Digested>>,
 }
 
 impl DecompressionDictionary {
     /// Takes the content of the dictionary block.
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes, zstd: OnceLock::new() }
+        Self {
+            bytes,
+            #[cfg(feature = "zstd")]
+            digested: OnceLock::new(),
+        }
     }
 
     /// The content of the dictionary block.
@@ -34,8 +38,9 @@ impl DecompressionDictionary {
     }
 
     /// The dictionary as zstd wants it, digested at first use; `None` if zstd finds it malformed.
-    pub(super) fn zstd(&self) -> Option<&DDict<'static>> {
-        self.zstd.get_or_init(|| DDict::try_create(&self.bytes)).as_ref()
+    #[cfg(feature = "zstd")]
+    pub(super) fn digested(&self) -> Option<&zstd::Digested> {
+        self.digested.get_or_init(|| zstd::Digested::new(&self.bytes)).as_ref()
     }
 }
 
@@ -62,7 +67,7 @@ pub fn build_dictionary(
     let (content, sizes) = sample(samples, budget);
     if trains {
         // Too few or too similar samples are no fault: the file goes without a dictionary.
-        return zstd::dict::from_continuous(&content, &sizes, max_size).unwrap_or_default();
+        return zstd::train(&content, &sizes, max_size);
     }
     content
 }

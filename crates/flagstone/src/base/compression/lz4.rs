@@ -13,10 +13,8 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
+use super::LZ4_RAW_SIZE_MAX;
 use crate::base::shared_piece::Unwritten;
-
-/// The most bytes that one LZ4 block can hold (`LZ4_MAX_INPUT_SIZE`).
-pub const MAX_RAW_SIZE: usize = 0x7e00_0000;
 
 /// A block of no bytes: a token that announces none.
 const EMPTY_BLOCK: u8 = 0;
@@ -163,9 +161,9 @@ impl Encoder {
     }
 
     /// Appends one block holding `raw` to `out`; `None` (and `out` as it was) if `raw` exceeds
-    /// [`MAX_RAW_SIZE`].
+    /// [`LZ4_RAW_SIZE_MAX`].
     pub fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        if raw.len() > MAX_RAW_SIZE {
+        if raw.len() > LZ4_RAW_SIZE_MAX {
             return None;
         }
         if raw.is_empty() {
@@ -181,7 +179,7 @@ impl Encoder {
         let target = out.spare_capacity_mut().as_mut_ptr().cast::<c_char>();
         let stream = self.working.raw.as_ptr();
         let dictionary = self.dictionary.as_ref().map(|d| d.stream.raw.as_ptr().cast_const());
-        // The bound fits: MAX_RAW_SIZE / 255 + 16 more is still below 2^31.
+        // The bound fits: LZ4_RAW_SIZE_MAX / 255 + 16 more is still below 2^31.
         let bound = bound as c_int;
         let written = match (self.effort, dictionary) {
             // Three times as fast for a block of 4 KiB as a stream that is reset, which keeps a

@@ -11,13 +11,46 @@
 //!   ZSTD            one zstd frame
 //! ```
 
+//! Each codec is a feature of the crate, and has its module. In a build without it
+//! [`CompressionType::check_built_in`] refuses before anything else does.
+
+#[cfg(feature = "bzip2")]
+mod bzip2;
 mod compressor;
 mod decompressor;
 mod dictionary;
+#[cfg(not(all(
+    feature = "bzip2",
+    feature = "lz4",
+    feature = "snappy",
+    feature = "zlib",
+    feature = "zstd"
+)))]
+mod left_out;
+#[cfg(feature = "lz4")]
 mod lz4;
 mod options;
+#[cfg(feature = "snappy")]
+mod snappy;
+#[cfg(feature = "zlib")]
+mod zlib;
+#[cfg(feature = "zstd")]
+mod zstd;
 
 use std::fmt;
+
+#[cfg(not(feature = "bzip2"))]
+use left_out::bzip2;
+#[cfg(not(feature = "lz4"))]
+use left_out::lz4;
+#[cfg(not(feature = "snappy"))]
+use left_out::snappy;
+#[cfg(not(feature = "zlib"))]
+use left_out::with_dictionary as zlib;
+#[cfg(not(feature = "zstd"))]
+use left_out::with_dictionary as zstd;
+
+use crate::base::{Error, Result};
 
 pub use compressor::Compressor;
 pub use decompressor::{Decompressor, decompress, decompress_into};
@@ -44,6 +77,9 @@ pub enum CompressionType {
     /// Zstandard.
     Zstd = 7,
 }
+
+/// The most bytes that one LZ4 block can hold (`LZ4_MAX_INPUT_SIZE`).
+const LZ4_RAW_SIZE_MAX: usize = 0x7e00_0000;
 
 /// ZSTD in files from before its format was final (2016); the frames are the same.
 const ZSTD_NOT_FINAL: u8 = 0x40;
@@ -106,10 +142,58 @@ impl CompressionType {
         }
     }
 
+    /// The feature of the crate that has the codec; `None` for no compression.
+    pub fn feature(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Lz4hc => Some(Self::Lz4.short_name()),
+            other => Some(other.short_name()),
+        }
+    }
+
+    /// Whether this build has the codec.
+    #[inline]
+    pub const fn is_built_in(self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Snappy => cfg!(feature = "snappy"),
+            Self::Zlib => cfg!(feature = "zlib"),
+            Self::Bzip2 => cfg!(feature = "bzip2"),
+            Self::Lz4 | Self::Lz4hc => cfg!(feature = "lz4"),
+            Self::Zstd => cfg!(feature = "zstd"),
+        }
+    }
+
+    /// Refuses a codec that this build does not have.
+    ///
+    /// # Errors
+    /// `NotSupported`, naming the feature.
+    #[inline]
+    pub fn check_built_in(self) -> Result<()> {
+        if self.is_built_in() { Ok(()) } else { Err(self.is_left_out()) }
+    }
+
+    #[cold]
+    pub(crate) fn is_left_out(self) -> Error {
+        let feature = self.feature().unwrap_or_default();
+        Error::not_supported(format!(
+            "{self} was left out of this build; build the crate flagstone with its feature `{feature}`"
+        ))
+    }
+
+    /// LZ4, or none in a build without it.
+    pub const fn fast() -> Self {
+        if Self::Lz4.is_built_in() { Self::Lz4 } else { Self::None }
+    }
+
+    fn cannot_be_set_up(self, why: impl fmt::Display) -> Error {
+        Error::invalid_argument(format!("cannot set up compression with {self}: {why}"))
+    }
+
     /// The most bytes that can be compressed as one.
     pub fn raw_size_max(self) -> usize {
         match self {
-            Self::Lz4 | Self::Lz4hc => lz4::MAX_RAW_SIZE,
+            Self::Lz4 | Self::Lz4hc => LZ4_RAW_SIZE_MAX,
             // Beyond it the most that can come of it is no number of 32 bits, and the codec
             // refuses.
             Self::Snappy => 3_681_400_511,

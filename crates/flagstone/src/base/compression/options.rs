@@ -35,6 +35,11 @@ impl CompressionOptions {
     /// The level that stands for the codec's own default.
     pub const DEFAULT_LEVEL: i32 = 32767;
 
+    /// The level, or the codec's own default.
+    pub(super) fn level_or(&self, default: i32) -> i32 {
+        if self.level == Self::DEFAULT_LEVEL { default } else { self.level }
+    }
+
     /// Whether a block that was compressed from `raw_size` to `stored_size` bytes is worth storing
     /// so.
     #[inline]

@@ -125,6 +125,7 @@ impl Db {
 
     fn open_wanted(path: &Path, options: &Options, wanted: Wanted) -> Result<Self> {
         options.validate()?;
+        options.check_wal_codec()?;
         check_families(&wanted, ColumnFamilyOptions::validate_for_writing)?;
         let inner = Opening { path, options, wanted, read_only: false }.run()?;
         // The workers that did start hold the engine, and with it the lock of the directory.
