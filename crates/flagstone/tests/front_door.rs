@@ -1,5 +1,4 @@
 //! The names at the root, as a program uses them.
-#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -348,15 +347,15 @@ impl flagstone::env::Clock for Clock {
 
 /// Every kind of read takes the stamps off, and what has no place for one is refused.
 fn check_single_reads(db: &Db, sessions: &flagstone::Family) {
-    let found = sessions.get_with_expiry("ada").unwrap().unwrap();
+    let found = sessions.get_with_expiry("ada").expect("a value").expect("a value");
     assert_eq!((&*found.value, found.expiry), (&b"1815"[..], Some(1_700_003_600)));
-    assert_eq!(&*sessions.get_part("ada", 1..9).unwrap().unwrap().bytes, b"815");
+    assert_eq!(&*sessions.get_part("ada", 1..9).expect("a value").expect("a value").bytes, b"815");
     assert_eq!(texts(db.iter()), ["plain=always"]);
-    let before = db.snapshot().family(sessions).unwrap();
-    assert_eq!(before.get("ada").unwrap().unwrap(), "1815");
+    let before = db.snapshot().family(sessions).expect("a value");
+    assert_eq!(before.get("ada").expect("a value").expect("a value"), "1815");
     testkit::history::block_on(async {
-        assert_eq!(sessions.get_async("ada").await.unwrap().unwrap(), "1815");
-        let many = sessions.get_many_async(&["ada", "none"]).await.unwrap();
+        assert_eq!(sessions.get_async("ada").await.expect("a value").expect("a value"), "1815");
+        let many = sessions.get_many_async(&["ada", "none"]).await.expect("a value");
         assert!(many[0].as_deref() == Some(b"1815") && many[1].is_none());
     });
     assert_eq!(code(sessions.put_in_pieces("film", &WriteOptions::new())), Code::NotSupported);
@@ -423,4 +422,91 @@ fn values_of_an_expiring_family_are_gone_in_time() {
     let other = db.create_expiring_family("other", hour, |_| {}).unwrap();
     other.put("key", "value").unwrap();
     assert_eq!(texts(other.iter()), ["key=value"]);
+}
+
+/// Each call says so, and none panics or waits.
+#[test]
+fn a_closed_database_refuses_whatever_changes_it() {
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let db = Db::builder(&path).column_family("users", |_| {}).open().unwrap();
+    let users = db.column_family("users").unwrap();
+    users.put("key", "value").unwrap();
+    let before = db.snapshot();
+    let mut cursor = users.cursor(&ReadOptions::default()).unwrap();
+    let mut film = users.put_in_pieces("film", &WriteOptions::new()).unwrap();
+    db.close().unwrap();
+
+    let closed = Code::ShutdownInProgress;
+    assert_eq!(code(users.put_with("key", "other", &WriteOptions::synced())), closed);
+    assert_eq!(code(users.delete_range("a".."z")), closed);
+    assert_eq!(code(db.write(WriteBatch::new())), closed);
+    let keys = [(&users, "key")];
+    assert_eq!(code(db.write_if_unchanged(WriteBatch::new(), &before, &keys)), closed);
+    assert_eq!(code(db.create_column_family("more", |_| {})), closed);
+    assert_eq!(code(db.drop_column_family(&users)), closed);
+    assert_eq!(code(users.set_options(&[("write_buffer_size", "123456")])), closed);
+    assert_eq!(code(users.flush()), closed);
+    assert_eq!(code(users.compact()), closed);
+    assert_eq!(code(db.sync_wal()), closed);
+    assert_eq!(code(db.resume()), closed);
+    assert_eq!(code(db.checkpoint(directory.path().join("copy"))), closed);
+    assert_eq!(code(db.updates_since(1)), closed);
+    film.append(b"frame").unwrap();
+    assert_eq!(code(film.commit()), closed);
+
+    let other = Db::open(&path).unwrap();
+    other.column_family("users").unwrap().put("key", "later").unwrap();
+    cursor.seek_to_first();
+    assert_eq!(cursor.value().unwrap(), b"value");
+    assert_eq!(texts(before.family(&users).unwrap().iter()), ["key=value"]);
+    drop((users, before, cursor, db));
+    assert_eq!(other.column_family("users").unwrap().get("key").unwrap().unwrap(), "later");
+}
+
+#[test]
+fn a_dropped_family_takes_no_writes() {
+    let directory = temporary();
+    let db = Db::builder(directory.path()).column_family("users", |_| {}).open().unwrap();
+    let users = db.column_family("users").unwrap();
+    users.put("key", "value").unwrap();
+    db.drop_column_family(&users).unwrap();
+    assert_eq!(code(users.put("key", "other")), Code::ColumnFamilyDropped);
+    assert_eq!(code(db.drop_column_family(&users)), Code::ColumnFamilyDropped);
+    let keys = [(&users, "key")];
+    let refused = db.write_if_unchanged(WriteBatch::new(), &db.snapshot(), &keys);
+    assert_eq!(code(refused), Code::ColumnFamilyDropped);
+    let mut batch = WriteBatch::new();
+    batch.put_cf(&users, "key", "other").unwrap();
+    batch.put("key", "other").unwrap();
+    assert_eq!(code(db.write(batch)), Code::InvalidArgument);
+    assert!(db.get("key").unwrap().is_none(), "a batch takes place as a whole");
+    assert_eq!(texts(users.iter()), ["key=value"]);
+    assert_eq!(code(db.create_column_family("default", |_| {})), Code::InvalidArgument);
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused_by_name() {
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let refused = |change: &dyn Fn(&mut flagstone::Options), name: &str| {
+        let error = Db::builder(&path).options(change).open().expect_err(name);
+        assert!(matches!(error.code(), Code::InvalidArgument | Code::NotSupported), "{error}");
+        assert!(error.message().contains(name), "{error}");
+        assert!(!path.join("CURRENT").exists(), "nothing was made");
+    };
+    refused(&|options| options.cf.table.partition_filters = true, "partition_filters");
+    refused(&|options| options.cf.write_buffer_size = 0, "write_buffer_size");
+    refused(&|options| options.cf.num_levels = 0, "num_levels");
+    refused(
+        &|options| {
+            options.cf.compaction_style = flagstone::CompactionStyle::Fifo;
+            options.db_paths = flagstone::DataPathList::of(&[("/one", 1), ("/two", 2)]);
+        },
+        "db_paths",
+    );
+    let db = Db::open(&path).unwrap();
+    let unlogged = WriteOptions { sync: true, ..WriteOptions::unlogged() };
+    assert_eq!(code(db.put_with("key", "value", &unlogged)), Code::InvalidArgument);
+    assert_eq!(code(db.set_options(&[("num_levels", "3")])), Code::InvalidArgument);
 }
