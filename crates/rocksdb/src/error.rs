@@ -117,7 +117,13 @@ impl From<flagstone::Error> for Error {
             (None, Some(offset)) => format!("offset {offset}: "),
             (None, None) => String::new(),
         };
-        Self { message: format!("{beginning}: {place}{}", error.message()) }
+        let finer = match error.subcode() {
+            SubCode::NoSpace => "No space left on device: ",
+            SubCode::MergeOperatorFailed => "Merge operator failed: ",
+            SubCode::ManualCompactionPaused => "Manual compaction paused: ",
+            _ => "",
+        };
+        Self { message: format!("{beginning}: {finer}{place}{}", error.message()) }
     }
 }
 
