@@ -20,6 +20,7 @@ impl NamedChoice for CompressionType {
         ("kZSTD", Self::Zstd),
         ("kZSTDNotFinalCompression", Self::Zstd),
     ];
+    const AFFIXES: (&'static str, &'static str) = ("k", "Compression");
     const NOT_SUPPORTED: &'static [&'static str] = &["kXpressCompression"];
     const TELLS_HOW_TO_READ: bool = true;
 }
@@ -56,6 +57,7 @@ impl NamedChoice for ChecksumType {
         ("kxxHash64", Self::XxHash64),
         ("kXXH3", Self::Xxh3),
     ];
+    const AFFIXES: (&'static str, &'static str) = ("k", "Checksum");
     const TELLS_HOW_TO_READ: bool = true;
 }
 
@@ -66,6 +68,7 @@ impl NamedChoice for IndexType {
         ("kTwoLevelIndexSearch", Self::TwoLevel),
         ("kBinarySearchWithFirstKey", Self::BinarySearchWithFirstKey),
     ];
+    const AFFIXES: (&'static str, &'static str) = ("k", "Search");
 }
 
 /// How a data block is searched.
@@ -83,6 +86,7 @@ impl NamedChoice for DataBlockIndexType {
         ("kDataBlockBinarySearch", Self::BinarySearch),
         ("kDataBlockBinaryAndHash", Self::BinaryAndHash),
     ];
+    const AFFIXES: (&'static str, &'static str) = ("kDataBlock", "");
 }
 
 /// Data blocks that go into the block cache as they are written.
@@ -126,6 +130,7 @@ impl NamedChoice for IndexShortening {
         ("kShortenSeparators", Self::Separators),
         ("kShortenSeparatorsAndSuccessor", Self::SeparatorsAndSuccessor),
     ];
+    const AFFIXES: (&'static str, &'static str) = ("k", "Shortening");
 }
 
 impl NamedChoice for RecoveryMode {
@@ -143,6 +148,7 @@ impl NamedChoice for RecoveryMode {
 impl NamedChoice for WalCompression {
     const NAMES: &'static [(&'static str, Self)] =
         &[("kNoCompression", Self::None), ("kZSTD", Self::Zstd)];
+    const AFFIXES: (&'static str, &'static str) = ("k", "Compression");
     const NOT_SUPPORTED: &'static [&'static str] = &[
         "kSnappyCompression",
         "kZlibCompression",
@@ -203,6 +209,7 @@ impl NamedChoice for CompactionStyle {
         ("kCompactionStyleFIFO", Self::Fifo),
         ("kCompactionStyleNone", Self::None),
     ];
+    const AFFIXES: (&'static str, &'static str) = ("kCompactionStyle", "");
 }
 
 /// Which file of a level is compacted first.
@@ -247,6 +254,7 @@ impl NamedChoice for CompactionStopStyle {
         ("kCompactionStopStyleTotalSize", Self::TotalSize),
         ("kCompactionStopStyleSimilarSize", Self::SimilarSize),
     ];
+    const AFFIXES: (&'static str, &'static str) = ("kCompactionStopStyle", "");
 }
 
 #[cfg(test)]

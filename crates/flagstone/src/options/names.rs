@@ -12,7 +12,9 @@ use super::removed;
 use super::secondary_cache::{BLOB_CACHE, SECONDARY_CACHE};
 use super::table::{Row, Section, Settings};
 use super::table_settings::TableSettings;
-use super::text::{nearest, pairs, without_braces};
+use super::text::{pairs, without_braces};
+
+pub use super::text::nearest;
 
 /// Components, which are set by the name of a built-in one.
 const COMPONENT_NAMES: [&str; 10] = [

@@ -3,7 +3,7 @@
 use std::num::IntErrorKind;
 use std::ops::RangeInclusive;
 
-use super::text::{escape, unescape, without_braces};
+use super::text::{escape, nearest, unescape, without_braces};
 use crate::base::{Error, Result, SubCode};
 
 /// A source of random bits for test values.
@@ -240,19 +240,51 @@ impl<T: SettingValue + Default> SettingValue for Vec<T> {
 pub trait NamedChoice: Copy + PartialEq + 'static {
     /// The names of each value; the first name of a value is the one written.
     const NAMES: &'static [(&'static str, Self)];
+    /// The beginning of all names, at least `k`, and the end of most. What stands between them is
+    /// read, too (`zstd`, `level`), and `none` for `No`.
+    const AFFIXES: (&'static str, &'static str) = ("k", "");
     /// RocksDB's names for values that this engine does not have.
     const NOT_SUPPORTED: &'static [&'static str] = &[];
     /// Whether the value decides how bytes in files are read, so that no other value can stand in.
     const TELLS_HOW_TO_READ: bool = false;
 }
 
+/// A name without its type's affixes, in small letters and without `_` and `-`.
+pub(super) fn short<T: NamedChoice>(name: &str) -> String {
+    let (prefix, suffix) = T::AFFIXES;
+    let core = name.strip_prefix(prefix).or_else(|| name.strip_prefix('k')).unwrap_or(name);
+    let core = core.strip_suffix(suffix).filter(|core| !core.is_empty()).unwrap_or(core);
+    let core = if core == "No" { "none" } else { core };
+    core.chars().filter(|c| !"_-".contains(*c)).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// The value that `text` names, in full or in short.
+fn named<T: NamedChoice>(text: &str) -> Option<T> {
+    let in_full = T::NAMES.iter().find(|(name, _)| *name == text);
+    let found = in_full.or_else(|| {
+        let folded: String = text.chars().filter(|c| !"_-".contains(*c)).collect();
+        T::NAMES.iter().find(|(name, _)| short::<T>(name).eq_ignore_ascii_case(&folded))
+    });
+    found.map(|(_, value)| *value)
+}
+
+/// The name that was probably meant.
+fn meant<T: NamedChoice>(text: &str) -> Option<&'static str> {
+    let shorts: Vec<String> = T::NAMES.iter().map(|(name, _)| short::<T>(name)).collect();
+    let near = nearest(&short::<T>(text), shorts.iter().map(String::as_str))?;
+    shorts.iter().position(|short| short == near).map(|at| T::NAMES[at].0)
+}
+
 impl<T: NamedChoice> SettingValue for T {
     fn assign(&mut self, text: &str) -> Result<()> {
-        match T::NAMES.iter().find(|(name, _)| *name == text) {
-            Some((_, value)) => *self = *value,
+        match named(text) {
+            Some(value) => *self = value,
             None => {
                 let names: Vec<_> = T::NAMES.iter().map(|(name, _)| *name).collect();
-                let message = format!("expected one of {}, found '{text}'", names.join(", "));
+                let mut message = format!("expected one of {}, found '{text}'", names.join(", "));
+                if let Some(meant) = meant::<T>(text) {
+                    message.push_str(&format!("; did you mean '{meant}'?"));
+                }
                 return Err(if T::NOT_SUPPORTED.contains(&text) {
                     Error::not_supported(message)
                 } else if T::TELLS_HOW_TO_READ {

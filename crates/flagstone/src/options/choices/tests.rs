@@ -35,3 +35,69 @@ fn a_compression_may_be_left_to_other_settings() {
     of_blobs.assign("auto").unwrap();
     assert_eq!(of_blobs, None);
 }
+
+/// Who knows a codec as zstd was told to write kZSTD.
+#[test]
+fn a_choice_is_read_by_its_short_name() {
+    let compression = |text: &str| {
+        let mut value = CompressionType::Bzip2;
+        value.assign(text).map(|()| value).map_err(|error| error.message().to_string())
+    };
+    for (text, value) in [
+        ("zstd", CompressionType::Zstd),
+        ("ZSTD", CompressionType::Zstd),
+        ("lz4hc", CompressionType::Lz4hc),
+        ("snappy", CompressionType::Snappy),
+        ("none", CompressionType::None),
+        ("kLZ4Compression", CompressionType::Lz4),
+    ] {
+        assert_eq!(compression(text), Ok(value), "{text}");
+    }
+    for (text, meant) in [("zst", "kZSTD"), ("kSnapy", "kSnappyCompression")] {
+        let message = compression(text).unwrap_err();
+        assert!(message.ends_with(&format!("did you mean '{meant}'?")), "{message}");
+    }
+    assert!(!compression("brotli").unwrap_err().contains("mean"));
+    assert!(compression("").is_err() && compression("k").is_err());
+
+    let mut style = CompactionStyle::None;
+    style.assign("universal").unwrap();
+    assert_eq!(style, CompactionStyle::Universal);
+    let mut recovery = RecoveryMode::AbsoluteConsistency;
+    recovery.assign("point_in_time_recovery").unwrap();
+    assert_eq!(recovery, RecoveryMode::PointInTimeRecovery);
+    let mut checksum = ChecksumType::None;
+    checksum.assign("xxh3").unwrap();
+    assert_eq!(checksum, ChecksumType::Xxh3);
+    let mut index = IndexType::HashSearch;
+    index.assign("binary").unwrap();
+    assert_eq!(index, IndexType::BinarySearch);
+}
+
+/// Two values with one short name would take each other's place.
+#[test]
+fn short_names_are_unambiguous() {
+    fn check<T: NamedChoice + std::fmt::Debug>() {
+        for (name, value) in T::NAMES {
+            let short = crate::options::value::short::<T>(name);
+            let mut read = T::NAMES[0].1;
+            read.assign(&short).unwrap();
+            assert_eq!(read, *value, "{short} for {name}");
+        }
+    }
+    check::<CompressionType>();
+    check::<ChecksumType>();
+    check::<IndexType>();
+    check::<DataBlockIndexType>();
+    check::<PrepopulateBlockCache>();
+    check::<PrepopulateBlobCache>();
+    check::<IndexShortening>();
+    check::<RecoveryMode>();
+    check::<WalCompression>();
+    check::<WalWriteMode>();
+    check::<PolicyKind>();
+    check::<BlobWriteMode>();
+    check::<CompactionStyle>();
+    check::<CompactionPri>();
+    check::<CompactionStopStyle>();
+}
