@@ -17,6 +17,7 @@ mod database;
 mod dump_lines;
 mod failure;
 mod input;
+mod json;
 mod ldb;
 mod left_out;
 mod opening;

@@ -4,8 +4,9 @@ use flagstone::db::{Value, ValueReader};
 use serde_json::json;
 
 use crate::failure::Failure;
+use crate::json::Form;
 use crate::output::Output;
-use crate::text::{Notation, Shown};
+use crate::text::{Notation, Shown, unfinished};
 
 /// Bytes of a value that are read, or passed on, at once.
 pub const PIECE_SIZE: usize = 1 << 20;
@@ -50,38 +51,67 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// Prints the value within a line, within quotes of JSON if `json`.
-    pub fn print_shown(
-        mut self,
-        output: &mut Output,
-        notation: Notation,
-        json: bool,
-    ) -> Result<(), Failure> {
-        let mut print = |text: &str| {
-            if json {
-                let quoted = json!(text).to_string();
-                output.bytes(&quoted.as_bytes()[1..quoted.len() - 1])
-            } else {
-                output.bytes(text.as_bytes())
-            }
-        };
+    /// Prints the value within a line.
+    pub fn print_shown(mut self, output: &mut Output, notation: Notation) -> Result<(), Failure> {
         let mut shown = Shown::new(notation);
         while let Some(piece) = self.next()? {
-            print(&shown.piece(&piece))?;
+            output.bytes(shown.piece(&piece).as_bytes())?;
         }
-        print(&shown.end())
+        output.bytes(shown.end().as_bytes())
+    }
+
+    /// How the value stands in JSON. A large one is read to its end for it, unless its first piece
+    /// is not UTF-8.
+    pub fn form(mut self, notation: Notation) -> Result<Form, Failure> {
+        if notation == Notation::Hex {
+            return Ok(Form::Hex);
+        }
+        let mut begun = Vec::new();
+        while let Some(piece) = self.next()? {
+            begun.extend_from_slice(&piece);
+            let whole = begun.len() - unfinished(&begun);
+            if str::from_utf8(&begun[..whole]).is_err() {
+                return Ok(Form::Base64);
+            }
+            begun.drain(..whole);
+        }
+        Ok(if begun.is_empty() { Form::Text } else { Form::Base64 })
+    }
+
+    /// Prints the value within quotes of JSON.
+    fn print_quoted(mut self, output: &mut Output, form: Form) -> Result<(), Failure> {
+        let mut begun = Vec::new();
+        let mut print = |bytes: &[u8]| {
+            let quoted = json!(form.text(bytes)).to_string();
+            output.bytes(&quoted.as_bytes()[1..quoted.len() - 1])
+        };
+        while let Some(piece) = self.next()? {
+            begun.extend_from_slice(&piece);
+            // Up to here it is printed as all of it would be.
+            let whole = match form {
+                Form::Text => begun.len() - unfinished(&begun),
+                Form::Base64 => begun.len() / 3 * 3,
+                Form::Hex => begun.len(),
+            };
+            print(&begun[..whole])?;
+            begun.drain(..whole);
+        }
+        print(&begun)
     }
 }
 
-/// Prints a key and its value as a line of JSON.
+/// Prints a key and its value, which has this form, as a line of JSON.
 pub fn print_json(
     output: &mut Output,
-    key: &str,
-    value: Pieces<'_>,
+    key: &[u8],
     notation: Notation,
+    value: Pieces<'_>,
+    form: Form,
 ) -> Result<(), Failure> {
-    output.bytes(format!("{{\"key\":{},\"value\":\"", json!(key)).as_bytes())?;
-    value.print_shown(output, notation, true)?;
+    let of_key = Form::of(key, notation);
+    let (name, key) = (json!(of_key.name("key")), json!(of_key.text(key)));
+    output.bytes(format!("{{{name}:{key},{}:\"", json!(form.name("value"))).as_bytes())?;
+    value.print_quoted(output, form)?;
     output.line("\"}")
 }
 

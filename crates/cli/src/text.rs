@@ -137,7 +137,7 @@ impl Shown {
 }
 
 /// How many bytes at the end may be the beginning of a character of UTF-8.
-fn unfinished(bytes: &[u8]) -> usize {
+pub fn unfinished(bytes: &[u8]) -> usize {
     let last = bytes.iter().rev().take(3);
     let begin = last.take_while(|byte| **byte >= 0x80).position(|byte| *byte >= 0xc0);
     let length_of = |first: u8| match first {

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::arguments::Common;
 use crate::commands::kind;
 use crate::failure::{Failure, Outcome, Verdict, reported};
+use crate::json;
 use crate::output::Output;
 use crate::text::{self, Notation};
 
@@ -57,12 +58,13 @@ fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Resul
             Ok(record) => {
                 (records, bytes) = (records + 1, bytes + record.stored_size);
                 if arguments.keys {
-                    let (offset, key, size) =
-                        (record.offset, notation.show(&record.key), record.stored_size);
+                    let (offset, size) = (record.offset, record.stored_size);
                     output.line(if common.json {
-                        json!({ "offset": offset, "key": key, "stored_bytes": size }).to_string()
+                        let mut facts = json!({ "offset": offset, "stored_bytes": size });
+                        json::tell(&mut facts, "key", &record.key, notation);
+                        facts.to_string()
                     } else {
-                        format!("{offset}\t{key}\t{size}")
+                        format!("{offset}\t{}\t{size}", notation.show(&record.key))
                     })?;
                 }
             }

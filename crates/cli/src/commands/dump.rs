@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             let start = dump_line_start(family.name(), iter.key());
             let value = iter.value()?;
             output.bytes(start.as_bytes())?;
-            value.print_shown(&mut output, Notation::Hex, false)?;
+            value.print_shown(&mut output, Notation::Hex)?;
             output.bytes(b"\n")?;
             keys += 1;
             if keys.is_multiple_of(TOLD_EVERY) {

@@ -5,6 +5,7 @@ use flagstone::base::InternalKeyBuf;
 use flagstone::manifest::{FileMetadata, VersionEdit};
 use serde_json::{Map, Value, json};
 
+use crate::json;
 use crate::text::{Notation, hex};
 
 /// The edit.
@@ -32,7 +33,10 @@ pub fn edit_json(edit: &VersionEdit) -> Value {
     let cursors = edit.compact_cursors.iter();
     let cursors = cursors.map(|cursor| {
         let at = &cursor.key;
-        json!({ "level": cursor.level, "key": key(at), "sequence": at.as_key().sequence(), "type": kind(at) })
+        let (sequence, kind) = (at.as_key().sequence(), kind(at));
+        let mut facts = json!({ "level": cursor.level, "sequence": sequence, "type": kind });
+        json::tell(&mut facts, "key", at.as_key().user_key(), Notation::Plain);
+        facts
     });
     tell("compact_cursors", cursors.collect());
     let deleted = edit.deleted_files.iter();
@@ -56,23 +60,17 @@ pub fn edit_json(edit: &VersionEdit) -> Value {
     Value::Object(facts)
 }
 
-fn key(key: &InternalKeyBuf) -> String {
-    Notation::Plain.show(key.as_key().user_key())
-}
-
 fn kind(key: &InternalKeyBuf) -> Value {
     let key = key.as_key();
     key.value_type().map_or_else(|| json!(key.packed() as u8), |kind| json!(format!("{kind:?}")))
 }
 
 fn file_json(level: usize, file: &FileMetadata) -> Value {
-    json!({
+    let mut facts = json!({
         "level": level,
         "number": file.number.0,
         "path_id": file.path_id,
         "bytes": file.size,
-        "smallest_key": key(&file.smallest),
-        "largest_key": key(&file.largest),
         "smallest_key_sequence": file.smallest.as_key().sequence(),
         "smallest_key_type": kind(&file.smallest),
         "largest_key_sequence": file.largest.as_key().sequence(),
@@ -88,5 +86,9 @@ fn file_json(level: usize, file: &FileMetadata) -> Value {
         "tail_bytes": file.tail_size,
         "compensated_range_deletion_bytes": file.compensated_range_deletion_size,
         "marked_for_compaction": file.marked_for_compaction,
-    })
+    });
+    for (name, key) in [("smallest_key", &file.smallest), ("largest_key", &file.largest)] {
+        json::tell(&mut facts, name, key.as_key().user_key(), Notation::Plain);
+    }
+    facts
 }

@@ -73,11 +73,23 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             return Ok(Verdict::Faulty);
         }
     };
+    // A value that is printed piece by piece is read once before, to know whether it is text.
+    let again = match &value {
+        Pieces::Large(_) if common.json => db.get_in_pieces(&family, &key)?,
+        _ => None,
+    };
     let mut output = Output::new();
     match (common.json, place.hex) {
-        (true, _) => print_json(&mut output, &notation.show(&key), value, notation)?,
+        (true, _) => {
+            let looked_at = match (again, &found) {
+                (Some(reader), _) => Pieces::Large(Box::new(reader)),
+                (None, found) => Pieces::Whole(found.as_deref().unwrap_or_default()),
+            };
+            let form = looked_at.form(notation)?;
+            print_json(&mut output, &key, notation, value, form)?;
+        }
         (false, true) => {
-            value.print_shown(&mut output, notation, false)?;
+            value.print_shown(&mut output, notation)?;
             output.bytes(b"\n")?;
         }
         (false, false) => value.print(&mut output)?,

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use clap::Args;
 use flagstone::db::LiveFile;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::arguments::{CF_ALIASES, Common, Database};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
+use crate::json;
 use crate::output::Output;
 use crate::text::{self, Notation};
 
@@ -82,27 +83,26 @@ fn in_words(file: &LiveFile, notation: Notation) -> String {
 }
 
 fn as_json(file: &LiveFile, notation: Notation) -> Value {
-    let path = text::path(&file.path);
-    let mut facts = Map::new();
-    let mut tell = |name: &str, value: Value| facts.insert(name.to_string(), value);
+    let mut facts = json!({});
+    json::tell_path(&mut facts, "path", Some(&file.path));
+    let mut tell = |name: &str, value: Value| facts[name] = value;
     tell("column_family", json!(file.column_family));
     tell("number", json!(file.number.0));
-    tell("path", json!(path));
     tell("bytes", json!(file.size));
     let Some(level) = file.level else {
         tell("kind", json!("blob"));
         tell("garbage_bytes", json!(file.garbage_bytes));
-        return Value::Object(facts);
+        return facts;
     };
     tell("kind", json!("table"));
     tell("level", json!(level));
     tell("entries", json!(file.entries.map(|(entries, _)| entries)));
     tell("deletions", json!(file.entries.map(|(_, deletions)| deletions)));
-    tell("smallest_key", json!(notation.show(&file.smallest)));
-    tell("largest_key", json!(notation.show(&file.largest)));
     tell("smallest_sequence", json!(file.sequences.0));
     tell("largest_sequence", json!(file.sequences.1));
     tell("created_seconds", json!(file.created));
     tell("temperature", json!(file.temperature.to_string()));
-    Value::Object(facts)
+    json::tell(&mut facts, "smallest_key", &file.smallest, notation);
+    json::tell(&mut facts, "largest_key", &file.largest, notation);
+    facts
 }

@@ -16,6 +16,7 @@ use crate::arguments::{Common, Database};
 use crate::commands::verify::{describe, fault_json};
 use crate::database;
 use crate::failure::{Failure, Outcome, Verdict, reported, say};
+use crate::json;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
@@ -273,25 +274,27 @@ fn file_json(file: &SalvagedFile) -> Value {
         SalvagedKind::Wal => "wal",
         SalvagedKind::Blob => "blob",
     };
-    json!({
-        "path": text::path(&file.path),
+    let mut facts = json!({
         "kind": kind,
         "bytes": file.bytes,
         "records": file.records,
         "left_out": file.left_out,
-    })
+    });
+    json::tell_path(&mut facts, "path", Some(&file.path));
+    facts
 }
 
 fn lost_json(lost: &LostValue) -> Value {
-    json!({
+    let mut facts = json!({
         "family": lost.family,
         "key_hex": text::hex(&lost.key),
-        "file": lost.error.path().map(text::path),
         "file_number": lost.file.0,
         "offset": lost.error.offset(),
         "message": lost.error.message(),
         "has_other_version": lost.has_other_version,
-    })
+    });
+    json::tell_path(&mut facts, "file", lost.error.path());
+    facts
 }
 
 #[cfg(test)]

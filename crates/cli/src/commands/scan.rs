@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
+use crate::json;
 use crate::output::Output;
 use crate::pieces::print_json;
 use crate::progress::{Progress, TOLD_EVERY};
@@ -14,7 +15,8 @@ use crate::stamped::Ttl;
 /// Print keys and values, one line each.
 ///
 /// A tab separates key and value. Backslashes and bytes that are not printable UTF-8 are escaped;
-/// with --hex everything is hexadecimal.
+/// with --hex everything is hexadecimal. JSON has text unchanged, and base64 under key_base64 or
+/// value_base64 for bytes that are not UTF-8.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10"
@@ -52,15 +54,21 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let (mut output, mut keys) = (Output::new(), 0u64);
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     while iter.valid() && left > 0 {
-        let key = notation.show(iter.key());
         match (common.json, arguments.keys_only) {
-            (true, true) => output.line(json!({ "key": key }).to_string())?,
-            (false, true) => output.line(key)?,
-            (true, false) => print_json(&mut output, &key, iter.value()?, notation)?,
+            (true, true) => {
+                let mut facts = json!({});
+                json::tell(&mut facts, "key", iter.key(), notation);
+                output.line(facts.to_string())?;
+            }
+            (false, true) => output.line(notation.show(iter.key()))?,
+            (true, false) => {
+                let key = iter.key().to_vec();
+                let form = iter.value()?.form(notation)?;
+                print_json(&mut output, &key, notation, iter.value()?, form)?;
+            }
             (false, false) => {
-                let value = iter.value()?;
-                output.bytes(format!("{key}\t").as_bytes())?;
-                value.print_shown(&mut output, notation, false)?;
+                output.bytes(format!("{}\t", notation.show(iter.key())).as_bytes())?;
+                iter.value()?.print_shown(&mut output, notation)?;
                 output.bytes(b"\n")?;
             }
         }

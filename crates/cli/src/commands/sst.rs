@@ -17,9 +17,10 @@ use serde_json::{Map, Value, json};
 use crate::arguments::Common;
 use crate::commands::kind;
 use crate::failure::{Failure, Outcome, Verdict, reported};
+use crate::json;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::text::{self, Notation};
+use crate::text::Notation;
 
 /// Print the properties of table files; with --entries or --verify, look inside.
 ///
@@ -267,14 +268,15 @@ fn print_entries(
 ) -> Result<(), Failure> {
     // First, so that no damaged block keeps them from being seen.
     for range in table.stored_range_deletions()? {
-        let (start, end) = (notation.show(&range.start), notation.show(&range.end));
         let (sequence, kind) = (range.sequence, "RangeDeletion");
         output.line(if common.json {
-            json!({
-                "file": text::path(path), "key": start, "sequence": sequence, "type": kind, "end_key": end,
-            })
-            .to_string()
+            let mut facts = json!({ "sequence": sequence, "type": kind });
+            json::tell_path(&mut facts, "file", Some(path));
+            json::tell(&mut facts, "key", &range.start, notation);
+            json::tell(&mut facts, "end_key", &range.end, notation);
+            facts.to_string()
         } else {
+            let (start, end) = (notation.show(&range.start), notation.show(&range.end));
             format!("{start}\t{sequence}\t{kind}\t{end}")
         })?;
     }
@@ -286,13 +288,14 @@ fn print_entries(
             key.sequence(),
             key.value_type().map_or_else(|| "?".to_string(), |k| format!("{k:?}")),
         );
-        let (key, value) = (notation.show(key.user_key()), notation.show(iter.value()));
         output.line(if common.json {
-            json!({
-                "file": text::path(path), "key": key, "sequence": sequence, "type": kind, "value": value,
-            })
-            .to_string()
+            let mut facts = json!({ "sequence": sequence, "type": kind });
+            json::tell_path(&mut facts, "file", Some(path));
+            json::tell(&mut facts, "key", key.user_key(), notation);
+            json::tell(&mut facts, "value", iter.value(), notation);
+            facts.to_string()
         } else {
+            let (key, value) = (notation.show(key.user_key()), notation.show(iter.value()));
             format!("{key}\t{sequence}\t{kind}\t{value}")
         })?;
         iter.next();
@@ -302,9 +305,10 @@ fn print_entries(
 
 /// The value of a property: numbers are stored as varints, names as they are, and three in forms of
 /// their own.
-fn property_value(name: &str, value: &[u8]) -> Value {
+fn property_value(name: &str, value: &[u8], as_json: bool) -> Value {
+    let shown = |text: String| if as_json { json::value(value) } else { json!(text) };
     if TableProperties::is_text(name) {
-        return json!(Notation::Plain.show(value));
+        return shown(Notation::Plain.show(value));
     }
     if name.ends_with(".filtering") {
         return json!(value == b"1");
@@ -317,7 +321,7 @@ fn property_value(name: &str, value: &[u8]) -> Value {
         value.len() > 1 && value.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
     match decoder.varint64() {
         Some(number) if decoder.is_empty() && !printable => json!(number),
-        _ => json!(value.escape_ascii().to_string()),
+        _ => shown(value.escape_ascii().to_string()),
     }
 }
 
@@ -335,7 +339,7 @@ fn print_properties(
         .raw
         .iter()
         .map(|(name, value)| (name.escape_ascii().to_string(), value))
-        .map(|(name, value)| (name.clone(), property_value(&name, value)))
+        .map(|(name, value)| (name.clone(), property_value(&name, value, common.json)))
         .collect();
     let meta_blocks: Vec<_> = table
         .meta_blocks()
@@ -345,8 +349,9 @@ fn print_properties(
         )
         .collect();
     if common.json {
-        let file = text::path(path);
-        let mut facts = json!({ "file": file, "bytes": size, "properties": properties, "meta_blocks": meta_blocks });
+        let mut facts =
+            json!({ "bytes": size, "properties": properties, "meta_blocks": meta_blocks });
+        json::tell_path(&mut facts, "file", Some(path));
         if let Some(faults) = faults {
             facts["faults"] = json!(faults);
         }

@@ -15,6 +15,7 @@ use crate::database::{self, Access, OpenOptions};
 use crate::failure::{
     Failure, Outcome, Verdict, is_of_unreadable_wal, reported, what_the_system_wants,
 };
+use crate::json;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
@@ -202,23 +203,20 @@ fn advice(fault: &Fault) -> Option<Remedy> {
 }
 
 fn error_json(error: &Error) -> Value {
-    json!({
-        "message": error.message(),
-        "file": error.path().map(text::path),
-        "offset": error.offset(),
-    })
+    let mut facts = json!({ "message": error.message(), "offset": error.offset() });
+    json::tell_path(&mut facts, "file", error.path());
+    facts
 }
 
 /// A fault as JSON.
 pub fn fault_json(fault: &Fault) -> Value {
-    json!({
-        "message": fault.error.message(),
-        "file": fault.error.path().map(text::path),
-        "offset": fault.error.offset(),
-        "from_key_hex": fault.key_range.as_ref().map(|(from, _)| text::hex(from)),
-        "to_key_hex": fault.key_range.as_ref().map(|(_, to)| text::hex(to)),
-        "advice": advice(fault).map(|remedy| remedy.to_string()),
-    })
+    let mut facts = error_json(&fault.error);
+    for (name, key) in [("from_key_hex", 0), ("to_key_hex", 1)] {
+        let range = fault.key_range.as_ref().map(|(from, to)| [from, to][key]);
+        facts[name] = json!(range.map(|key| text::hex(key)));
+    }
+    facts["advice"] = json!(advice(fault).map(|remedy| remedy.to_string()));
+    facts
 }
 
 #[cfg(test)]

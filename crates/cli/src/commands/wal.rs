@@ -10,10 +10,11 @@ use flagstone::base::{ColumnFamilyId, Error, FileNumber, counted};
 use flagstone::batch::{BatchView, Operation};
 use flagstone::env::{Env, IoMode, RandomAccessFile};
 use flagstone::wal::{Damage, DamageKind, Event, Gap, Reader};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::arguments::Common;
 use crate::failure::{Failure, Outcome, Verdict, reported};
+use crate::json;
 use crate::output::Output;
 use crate::text::{self, Notation};
 
@@ -347,13 +348,16 @@ impl<'a> Shown<'a> {
     }
 
     fn json(&self, notation: Notation) -> Value {
-        let mut facts = Map::new();
-        facts.insert("type".to_string(), json!(self.kind));
-        facts.extend(self.family.map(|family| ("column_family_id".to_string(), json!(family.0))));
-        facts.extend(
-            self.fields.iter().map(|(name, bytes)| (name.to_string(), json!(notation.show(bytes)))),
-        );
-        facts.extend(self.plain.iter().map(|(name, value)| (name.to_string(), value.clone())));
-        Value::Object(facts)
+        let mut facts = json!({ "type": self.kind });
+        if let Some(family) = self.family {
+            facts["column_family_id"] = json!(family.0);
+        }
+        for (name, bytes) in &self.fields {
+            json::tell(&mut facts, name, bytes, notation);
+        }
+        if let Some((name, value)) = &self.plain {
+            facts[*name] = value.clone();
+        }
+        facts
     }
 }
