@@ -116,22 +116,33 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
         // What it says of the OPTIONS file, and what to do.
         Failure::Advised(what, remedy) => {
             let mut findings = closed(what, *remedy);
-            findings.extend(despite_options_file(common, path, told));
+            findings.extend(despite_options_file(common, path, told)?);
             Ok(findings)
         }
         failure => Err(database::of_setting(common, failure)),
     }
 }
 
-/// Findings in the rest of a database whose newest OPTIONS file is faulty; none where it does not
-/// open by an older one either.
-fn despite_options_file(common: &Common, path: &Path, told: Option<&Told>) -> Vec<Finding> {
-    let Ok(Some((_, options))) = database::options_despite_file(common, path) else {
-        return Vec::new();
+/// Findings in the rest of a database whose newest OPTIONS file is faulty. Where the rest cannot be
+/// looked at either, that is a finding, too.
+fn despite_options_file(
+    common: &Common,
+    path: &Path,
+    told: Option<&Told>,
+) -> Result<Vec<Finding>, Failure> {
+    let Some((_, options)) = database::options_despite_file(common, path)? else {
+        return Ok(Vec::new());
     };
     let opened = database::open_with(options, path, Access::Inspect);
-    let facts = opened.and_then(|db| Ok(db.facts()?));
-    facts.and_then(|facts| found(facts, told)).unwrap_or_default()
+    match opened.and_then(|db| Ok(db.facts()?)) {
+        Ok(facts) => found(facts, told),
+        Err(Failure::Engine(error)) => {
+            let remedies = error.remedies().to_vec();
+            let what = format!("nor does it open without that file: {}", error.without_remedy());
+            Ok(vec![Finding { severity: Severity::Broken, what, remedies }])
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// That a database does not open, and why.

@@ -45,9 +45,10 @@ const BATCH_SIZE: usize = 256 << 10;
 /// stored as it was read, up to the end that it had then.
 ///
 /// The command leaves out, names and ends with exit code 1 for: a file that cannot be read or is
-/// too large for a value, a directory that cannot be listed, a PATH that does not exist, and a hard
-/// link to a file of this database. It names up to ten, with --json all. If no PATH exists, no
-/// database is created and the exit code is 2. Everything is on the device when the command ends.
+/// too large for a value, a directory that cannot be listed, a PATH that does not exist or is a
+/// special file, and a hard link to a file of this database. It names up to ten, with --json all.
+/// If no PATH exists, no database is created and the exit code is 2. Everything is on the device
+/// when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures")]
 pub struct Arguments {
@@ -162,6 +163,13 @@ fn list(
                     listed.own += 1;
                     walk.skip_current_dir();
                 }
+                Ok(entry) if entry.depth() == 0 && is_special(entry.path()) => {
+                    unread += 1;
+                    left_out.add(format_args!(
+                        "left out: {} is neither a file nor a directory",
+                        root.display()
+                    ));
+                }
                 Ok(entry) => {
                     listed.add(root, entry);
                     progress.set(listed.files.len() as u64);
@@ -177,6 +185,11 @@ fn list(
         return Err(Failure::Other("nothing was imported: no PATH can be read".to_string()));
     }
     Ok(listed)
+}
+
+/// Whether a path that was named leads to a pipe, a device or a socket.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 impl Listed {
