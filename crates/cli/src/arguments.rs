@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use flagstone::base::Comparator;
 use flagstone::db::ColumnFamily;
-use flagstone::options::removed;
+use flagstone::options::{known, removed};
 
 use crate::failure::{Failure, say};
 use crate::text::{self, Notation};
@@ -17,10 +17,11 @@ const COMMON: &str = "Common options";
 /// Flags of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Common {
-    /// Set a RocksDB option by name, as in write_buffer_size=128M; repeatable. A command that
-    /// writes to the database saves the option in its OPTIONS file, so later commands use it too.
-    /// Exceptions are paranoid_checks=false and wal_recovery_mode=kSkipAnyCorruptedRecords, which
-    /// ignore damage and apply to this command only
+    /// Set a RocksDB option by name, as in write_buffer_size=128M; repeatable. Named values may be
+    /// short, as in compression=zstd for kZSTD. A command that writes to the database saves the
+    /// option in its OPTIONS file, so later commands use it too. Exceptions are
+    /// paranoid_checks=false and wal_recovery_mode=kSkipAnyCorruptedRecords, which ignore damage and
+    /// apply to this command only
     #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value, help_heading = COMMON)]
     pub settings: Vec<(String, String)>,
     /// Print facts as JSON; lists print one object a line
@@ -29,14 +30,30 @@ pub struct Common {
 }
 
 impl Common {
-    /// Says which options of earlier versions `--set` names.
-    pub fn warn_of_removed(&self) {
+    /// The flags without the settings of `--set` that have no effect and that the engine does not
+    /// take; says which settings have none.
+    pub fn in_force(&self) -> Self {
+        let mut settings = Vec::new();
         for (name, value) in &self.settings {
             if let Some(removed) = removed::find(name).filter(|removed| !removed.is_default(value))
             {
                 say(format_args!("warning: --set {name}={value}: {removed}"));
             }
+            let plain = name.rsplit('.').next().unwrap_or(name);
+            let inert = known::find(plain).filter(|_| known::INERT.contains(&plain));
+            match inert.filter(|known| known.defaults[0] != value) {
+                Some(known) if !known.accepts(value) => {
+                    say(format_args!("note: --set {name}={value} has no effect and is left out"));
+                    continue;
+                }
+                Some(known) if known.kept => say(format_args!(
+                    "note: --set {name}={value} has no effect; the OPTIONS file keeps it for RocksDB"
+                )),
+                _ => {}
+            }
+            settings.push((name.clone(), value.clone()));
         }
+        Self { settings, ..self.clone() }
     }
 
     /// For commands that open no database: what `--set` says would be in vain.

@@ -120,8 +120,7 @@ impl CommandLine {
 
     /// Runs the command.
     pub fn run(&self) -> Outcome {
-        let common = &self.common;
-        common.warn_of_removed();
+        let common = &self.common.in_force();
         match &self.command {
             Command::Get(arguments) => commands::get::run(arguments, common),
             Command::Put(arguments) => commands::put::run(arguments, common),

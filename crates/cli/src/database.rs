@@ -8,6 +8,7 @@ use flagstone::base::{Code, Comparator, Error, Remedy};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
 use flagstone::manifest;
+use flagstone::options::names::nearest;
 use flagstone::options::{
     ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, Options, RecoveryMode,
     load_latest, load_readable,
@@ -87,11 +88,25 @@ pub fn open_with(options: OpenOptions, path: &Path, access: Access) -> Result<Db
             Db::open_read_only_with_families(path, &options, &families)?
         }
         Access::Write | Access::Create | Access::CreateForFiles => {
+            let is_new = will_be_new(access, &options, path)?;
             let db = Db::open_with_families(path, &options, &families)?;
+            tell_if_new(is_new, path);
             unreserved::tell_if_short(&db, path);
             db
         }
     })
+}
+
+/// Whether opening for this will make a database.
+pub fn will_be_new(access: Access, options: &Options, path: &Path) -> Result<bool, Error> {
+    Ok(access.creates() && !exists(&options.env, path)?)
+}
+
+/// Says that a database was made: a slip in `--db` would go unnoticed.
+pub fn tell_if_new(is_new: bool, path: &Path) {
+    if is_new {
+        say(format_args!("note: created a new database in {}", text::path(path)));
+    }
 }
 
 /// Options of the database and of each of its families, in the order of their creation.
@@ -416,13 +431,20 @@ fn warn_of_unnamed(path: &Path, unnamed: &[&str]) {
     ));
 }
 
+/// The name that was probably meant, as a question behind a refusal.
+pub fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest(name, known).map_or_else(String::new, |near| format!("; did you mean '{near}'?"))
+}
+
 /// The column family of that name.
 pub fn family(db: &Db, name: &str) -> Result<ColumnFamily, Failure> {
     db.column_family(name).ok_or_else(|| {
         let names: Vec<_> =
             db.column_families().iter().map(|family| text::name(family.name())).collect();
         let name = text::name(name);
-        Failure::Usage(format!("no column family '{name}'; the database has {}", names.join(", ")))
+        let meant = meant(&name, names.iter().map(String::as_str));
+        let names = names.join(", ");
+        Failure::Usage(format!("no column family '{name}'; the database has {names}{meant}"))
     })
 }
 

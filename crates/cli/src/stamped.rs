@@ -74,7 +74,9 @@ impl Ttl {
             })
             .collect();
         let db = if access.writes() {
+            let is_new = database::will_be_new(access, &options, path)?;
             let db = TtlDb::open_with_families(path, &options, &families)?;
+            database::tell_if_new(is_new, path);
             unreserved::tell_if_short(db.base(), path);
             db
         } else {

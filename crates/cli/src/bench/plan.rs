@@ -87,6 +87,38 @@ pub struct Plan {
     pub threads: usize,
 }
 
+/// The names of all benchmarks.
+pub const NAMES: [&str; 28] = [
+    "fillseq",
+    "fillrandom",
+    "fillsync",
+    "fill100K",
+    "filluniquerandom",
+    "overwrite",
+    "deleteseq",
+    "deleterandom",
+    "deleterange",
+    "readrandom",
+    "readmissing",
+    "multireadrandom",
+    "readseq",
+    "readreverse",
+    "seekrandom",
+    "seekordered",
+    "queue",
+    "readwhilewriting",
+    "seekrandomwhilewriting",
+    "updaterandom",
+    "compact",
+    "compactall",
+    "flush",
+    "waitforcompaction",
+    "stats",
+    "levelstats",
+    "memstats",
+    "sstables",
+];
+
 impl Plan {
     /// The benchmark called `name`; `None` if there is none.
     pub fn new(name: &str, flags: &Flags) -> Option<Self> {
@@ -152,3 +184,6 @@ impl Plan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::data::KeyOrder;
 use super::flags::Flags;
-use super::plan::{Plan, Work};
+use super::plan::{NAMES, Plan, Work};
 use super::random::MersenneTwister;
 use super::report::{self, Report};
 use super::reporter::Reporter;
@@ -63,7 +63,10 @@ fn plans(flags: &Flags) -> Result<Vec<Plan>, Failure> {
     let named = flags.benchmarks.iter().filter(|name| !name.is_empty());
     let plan = |name: &String| {
         let plan = Plan::new(name, flags);
-        let plan = plan.ok_or_else(|| Failure::Usage(format!("there is no benchmark '{name}'")))?;
+        let plan = plan.ok_or_else(|| {
+            let meant = database::meant(name, NAMES.into_iter());
+            Failure::Usage(format!("there is no benchmark '{name}'{meant}"))
+        })?;
         match plan.work {
             Work::Queue if !has_a_key_for_each(flags) => Err(Failure::Usage(format!(
                 "queue: with --key_size={} the keys of --num={} messages repeat",

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use clap::Args;
 use flagstone::base::counted;
 use flagstone::db::{ColumnFamily, Db, PROPERTY_NAMES};
+use flagstone::options::names;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{CF_ALIASES, Common, Database};
@@ -142,7 +143,15 @@ fn no_property(family: &ColumnFamily, name: &str) -> Failure {
             "{name} is unknown because a table cannot be read; see flagstone verify"
         ));
     }
+    // Its namespace is left out by habit, and would count as nine wrong letters.
+    let known = PROPERTY_NAMES.iter().copied().chain(OF_LEVELS).chain([OF_TEMPERATURES]);
+    let with_namespace = format!("rocksdb.{name}");
     let name = text::name(name);
+    let near =
+        names::nearest(&name, known.clone()).or_else(|| names::nearest(&with_namespace, known));
+    if let Some(near) = near {
+        return Failure::Usage(format!("there is no property '{name}'; did you mean '{near}'?"));
+    }
     Failure::Usage(format!(
         "there is no property '{name}'; there are {}; followed by a level {}; followed by a temperature {OF_TEMPERATURES}",
         PROPERTY_NAMES.join(", "),
