@@ -3,8 +3,8 @@
 #
 # usage: scripts/demo.sh [DIR]
 #
-# Without DIR: this repository's crates, and the sources of their dependencies (or /usr/share where there are none).
-# Everything is written below a temporary directory, which is removed at the end; KEEP=1 keeps it.
+# Without DIR: up to 3,000 files, of this repository's crates and of the sources of their dependencies (or of /usr/share where
+# there are none). Everything is written below a temporary directory, which is removed at the end; KEEP=1 keeps it.
 set -euo pipefail
 
 if [ $# -gt 1 ] || [ "${1:-}" = "--help" ]; then
@@ -13,18 +13,18 @@ if [ $# -gt 1 ] || [ "${1:-}" = "--help" ]; then
 fi
 repository=$(cd "$(dirname "$0")/.." && pwd)
 sources=${CARGO_HOME:-$HOME/.cargo}/registry/src
-if [ $# = 1 ]; then
-    trees=("$(cd "$1" && pwd)")
-elif [ -d "$sources" ]; then
-    trees=("$repository/crates" "$sources")
-else
-    trees=("$repository/crates" /usr/share)
-fi
+[ -d "$sources" ] || sources=/usr/share
 
 say() { printf '\n== %s\n' "$*"; }
 # "checksum  path" of every regular file below the given directories, in the order of paths.
 sums() {
     for tree in "$@"; do (cd "$tree" && find . -type f -exec sha256sum {} +); done | LC_ALL=C sort -k 2
+}
+
+# Copies up to $2 files below directory $1, without what was built there.
+sample() {
+    (cd "$1" && find . -name target -prune -o -type f -readable -print | LC_ALL=C sort | awk -v most="$2" 'NR <= most' |
+        tar --create --files-from=-) | tar --extract --directory "$work/source"
 }
 
 say "Building (the first time takes some minutes)"
@@ -40,6 +40,14 @@ else
     trap 'rm -rf "$work"' EXIT
 fi
 db=$work/db
+if [ $# = 1 ]; then
+    trees=("$(cd "$1" && pwd)")
+else
+    mkdir "$work/source"
+    sample "$repository/crates" 1500
+    sample "$sources" 1500
+    trees=("$work/source")
+fi
 
 say "Storing every file below ${trees[*]}"
 "$flagstone" import --db "$db" "${trees[@]}"
