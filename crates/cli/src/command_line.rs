@@ -69,6 +69,8 @@ pub enum Command {
     Blob(commands::blob::Arguments),
     Bench(Box<bench::Flags>),
     CacheSim(Box<cache_sim::Arguments>),
+    Completions(commands::completions::Arguments),
+    Man(commands::man::Arguments),
 }
 
 /// What the exit codes of a command mean, as its help says it.
@@ -93,6 +95,7 @@ fn exit_codes(command: &str) -> &'static str {
         "sst" | "wal" | "blob" | "manifest" => {
             "Exit code 0: sound. 1: a fault, or no such file. 2: wrong usage."
         }
+        "completions" | "man" => "Exit code 0: done. 1: it failed. 2: wrong usage.",
         _ => {
             "Exit code 0: done. 1: it failed, or the key, file or database does not exist. 2: wrong usage."
         }
@@ -110,7 +113,7 @@ impl CommandLine {
     }
 
     /// All commands; the help of each ends with its exit codes.
-    fn grammar() -> clap::Command {
+    pub fn grammar() -> clap::Command {
         Self::command().mut_subcommands(|command| {
             let example = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let codes = exit_codes(command.get_name());
@@ -151,6 +154,8 @@ impl CommandLine {
             Command::Blob(arguments) => commands::blob::run(arguments, common),
             Command::Bench(flags) => bench::run(flags, common),
             Command::CacheSim(arguments) => cache_sim::run(arguments, common),
+            Command::Completions(arguments) => commands::completions::run(arguments, common),
+            Command::Man(arguments) => commands::man::run(arguments, common),
         }
     }
 }

@@ -33,7 +33,7 @@ enum Beside {
 
 /// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the
 /// database.
-const COMMANDS: [(&str, Beside, &str); 30] = [
+const COMMANDS: [(&str, Beside, &str); 32] = [
     ("get", Beside::Works, "get --db {db} key"),
     ("put", Beside::Refused, "put --db {db} key value"),
     ("delete", Beside::Refused, "delete --db {db} key"),
@@ -67,6 +67,8 @@ const COMMANDS: [(&str, Beside, &str); 30] = [
         "bench --benchmarks=overwrite --num=10 --use_existing_db=true --db={db}",
     ),
     ("cache-sim", Beside::Without, ""),
+    ("completions", Beside::Without, ""),
+    ("man", Beside::Without, ""),
     ("help", Beside::Without, ""),
 ];
 
