@@ -20,8 +20,8 @@ pub struct Common {
     /// Set a RocksDB option by name, as in write_buffer_size=128M; repeatable. Named values may be
     /// short, as in compression=zstd for kZSTD. A command that writes to the database saves the
     /// option in its OPTIONS file, so later commands use it too. Exceptions are
-    /// paranoid_checks=false and wal_recovery_mode=kSkipAnyCorruptedRecords, which ignore damage and
-    /// apply to this command only
+    /// paranoid_checks=false and wal_recovery_mode=kSkipAnyCorruptedRecords, which ignore damage
+    /// and apply to this command only
     #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value, help_heading = COMMON)]
     pub settings: Vec<(String, String)>,
     /// Print facts as JSON; lists print one object a line

@@ -18,11 +18,11 @@ use crate::text;
 
 /// Compare the files that the MANIFEST lists with the files in the directory.
 ///
-/// A missing file, one of the wrong size, or a faulty OPTIONS file gives exit code 1. Files that the
-/// MANIFEST does not list are only reported. File contents are not read. If another process is
+/// A missing file, one of the wrong size, or a faulty OPTIONS file gives exit code 1. Files that
+/// the MANIFEST does not list are only reported. File contents are not read. If another process is
 /// writing to the database, the command looks at one state of it. If that state lacks files and the
-/// database has changed meanwhile, the command looks again; if the same happens again, the exit code
-/// is 3.
+/// database has changed meanwhile, the command looks again; if the same happens again, the exit
+/// code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone check --db /data/photos")]
 pub struct Arguments {
