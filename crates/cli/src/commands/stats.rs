@@ -150,7 +150,7 @@ fn no_property(family: &ColumnFamily, name: &str) -> Failure {
     let near =
         names::nearest(&name, known.clone()).or_else(|| names::nearest(&with_namespace, known));
     if let Some(near) = near {
-        return Failure::Usage(format!("no property '{name}'; did you mean '{near}'?"));
+        return Failure::Usage(format!("there is no property '{name}'; did you mean '{near}'?"));
     }
     Failure::Usage(format!(
         "there is no property '{name}'; there are {}; followed by a level {}; followed by a temperature {OF_TEMPERATURES}",
