@@ -138,6 +138,8 @@ impl Options {
     /// `{capacity=...;num_shard_bits=...;high_pri_pool_ratio=...;secondary_cache=...}`, and
     /// `blob_cache` the same without a secondary cache, or `nullptr`.
     ///
+    /// A named value may be short: `zstd` for `kZSTD`, `universal` for `kCompactionStyleUniversal`.
+    ///
     /// # Errors
     /// `InvalidArgument` for an unknown name (with the nearest known one) or a wrong value,
     /// `NotSupported` for what the engine does not do yet.
