@@ -15,8 +15,8 @@ use crate::snapshot::Snapshot;
 /// Writes that take place as a whole or not at all, in however many column families.
 ///
 /// `with db.batch() as batch:` writes it at the end of the block, and drops it if the block raises
-/// an exception. Without `with`, `commit()` writes it. Until then nothing of it is seen, by reads
-/// of the same thread neither. A batch inside of another is one of its own.
+/// an exception. Without `with`, `commit()` writes it. Until then no read sees it, not
+/// even one of the same thread. Nested batches are independent of each other.
 ///
 /// Writes go to the family that the batch was made by, or to `family`.
 #[pyclass(frozen, module = "flagstone")]
@@ -149,8 +149,8 @@ impl Batch {
         self.add(py, family, |writes, family| writes.merge_cf(family, &key, &operand))
     }
 
-    /// Has the batch written only if `key` was not written to after the snapshot `since`, by
-    /// whomever: otherwise `Busy` is raised, and nothing is written.
+    /// Makes the commit depend on `key`: if it was written to after the snapshot `since`, `Busy` is
+    /// raised, and nothing is written.
     #[pyo3(signature = (key, /, *, family = None))]
     fn check_unchanged(&self, py: Python<'_>, key: Input, family: AFamily<'_, '_>) -> PyResult<()> {
         let chosen = self.chosen(py, family)?;

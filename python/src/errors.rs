@@ -25,7 +25,7 @@ pub enum Class {
     Forked,
 }
 
-/// What is built in and also a base of the class.
+/// A second base of the class, which is built in.
 #[derive(Clone, Copy)]
 enum Like {
     Nothing,
@@ -34,7 +34,7 @@ enum Like {
     Timeout,
 }
 
-/// Name, kinship and documentation, in the order of [`Class`].
+/// Name, built-in base and documentation, in the order of [`Class`].
 const CLASSES: [(&str, Like, &str); 14] = [
     ("Error", Like::Nothing, ERROR),
     ("NotFound", Like::Nothing, "A column family, a file or a database that does not exist."),

@@ -96,7 +96,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// That of a database which was just opened.
+    /// Begins the life of a database that was just opened.
     pub fn begin(db: Db) -> Arc<Self> {
         let life = Arc::new(Self { db: Held::new(db), is_closed: AtomicBool::new(false) });
         let mut open = lock(&OPEN);
@@ -105,7 +105,7 @@ impl Life {
         life
     }
 
-    /// The database, if it may be used.
+    /// The database. `Closed` or `Forked` if it may not be used.
     pub fn db(&self, py: Python<'_>) -> PyResult<&Db> {
         self.check(py).map(|()| self.db.part())
     }
@@ -120,7 +120,7 @@ impl Life {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Whether it may be used.
+    /// Refuses use after a close (`Closed`) or in a forked child (`Forked`).
     pub fn check(&self, py: Python<'_>) -> PyResult<()> {
         if self.is_of_parent() {
             let path = self.path().display();
@@ -137,7 +137,7 @@ impl Life {
         Ok(())
     }
 
-    /// Closes the database. Once is enough.
+    /// Closes the database. A second call does nothing.
     pub fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.is_of_parent() || self.is_closed.swap(true, Ordering::AcqRel) {
             return Ok(());

@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyList};
 use crate::bytes::Input;
 
 thread_local! {
-    /// Whether a call from Python waits on this thread, and can raise what goes wrong.
+    /// Whether a call from Python waits on this thread, and can raise an exception.
     static IS_CALLED: Cell<bool> = const { Cell::new(false) };
     /// The first exception of an operator during the call, until the call raises it.
     static EXCEPTION: RefCell<Option<PyErr>> = const { RefCell::new(None) };
@@ -47,7 +47,7 @@ impl Drop for Called {
     }
 }
 
-/// A merge operator of one's own, for the option `merge_operator`.
+/// A merge operator written in Python, for the option `merge_operator`.
 ///
 /// `merge(key, existing, operands)` returns the new value. `existing` is the value before the
 /// operands, or `None`; `operands` is a list, from the oldest to the newest. All are `bytes`.

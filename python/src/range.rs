@@ -15,10 +15,10 @@ use crate::reader::Reader;
 /// The most entries that an iterator reads at once, while it is detached from the interpreter.
 const AHEAD_MAX: usize = 128;
 
-/// It reads no further than the entry with which there are so many bytes.
+/// The bytes of keys and values after which an iterator reads no further ahead.
 const AHEAD_BYTES: usize = 64 << 10;
 
-/// Which entries.
+/// The keys of a range.
 pub enum Bounds {
     Between(Option<Vec<u8>>, Option<Vec<u8>>),
     Prefix(Vec<u8>),
@@ -29,7 +29,7 @@ impl Bounds {
     pub const ALL: Self = Self::Between(None, None);
 }
 
-/// What of each entry.
+/// What an iterator gives of each entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Items {
     Entries,
@@ -107,7 +107,7 @@ impl Running {
         }
     }
 
-    /// Reads on, twice as far each time. An error is met again only if nothing came before it.
+    /// Reads ahead, twice as far each time. After an error the source has ended.
     fn read_ahead(&mut self) -> flagstone::Result<()> {
         let mut bytes = 0;
         while self.ready.len() < self.ahead && bytes < AHEAD_BYTES {

@@ -52,7 +52,7 @@ impl Value {
         format!("<flagstone.Value of {} bytes>", self.__len__())
     }
 
-    /// Lends the bytes, for reading alone.
+    /// Lends the bytes, read-only.
     ///
     /// # Safety
     /// `view` points to a `Py_buffer` to be filled, or is null: the interpreter calls this.
