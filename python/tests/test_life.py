@@ -187,27 +187,34 @@ def test_threads_write_and_read_side_by_side(db: flagstone.Database) -> None:
 
 
 def test_other_threads_go_on_while_a_call_waits(path: Path) -> None:
-    # The operator waits for another thread of Python, so that the read ends only if it leaves the
-    # interpreter to that thread.
-    begun, may_end = threading.Event(), threading.Event()
-
-    def slow(key: bytes, existing: bytes | None, operands: list[bytes]) -> bytes:
-        begun.set()
-        assert may_end.wait(60)
-        return operands[-1]
-
-    operator = flagstone.MergeOperator("test.slow", slow)
-    with flagstone.open(path, merge_operator=operator) as db:
-        db.merge(b"stone", b"flag")
-        found: list[bytes] = []
-        reader = threading.Thread(target=lambda: found.append(db[b"stone"]))
-        reader.start()
-        assert begun.wait(60)
-        db[b"cat"] = b"grey"
-        assert db[b"cat"] == b"grey"
-        may_end.set()
-        reader.join()
-        assert found == [b"flag"]
+    # The close waits for a flush, the flush for an operator, and the operator for a thread of
+    # Python that sees the close: all of it ends only if the close leaves the interpreter to others.
+    program = """
+        import sys, threading, flagstone
+        begun, may_end = threading.Event(), threading.Event()
+        def join(key, existing, operands):
+            if threading.current_thread() is not threading.main_thread():
+                begun.set()
+                may_end.wait()
+            return b"".join([existing or b"", *operands])
+        def partial(key, operands):
+            return join(key, None, operands)
+        operator = flagstone.MergeOperator("test.join", join, partial)
+        db = flagstone.open(
+            sys.argv[1], merge_operator=operator,
+            write_buffer_size=1 << 16, max_write_buffer_number=1000,
+        )
+        while not begun.is_set():
+            db.merge(b"stone", b"x" * 100)
+        def watch():
+            while not db.closed:
+                pass
+            may_end.set()
+        threading.Thread(target=watch).start()
+        db.close()
+        print("closed")
+    """
+    assert run(program, path) == "closed\n"
 
 
 def test_a_close_while_others_work(path: Path) -> None:
@@ -305,7 +312,7 @@ def test_a_spawned_process_opens_a_database_of_its_own(path: Path) -> None:
 
 def run(program: str, path: Path) -> str:
     words = [sys.executable, "-c", textwrap.dedent(program), str(path)]
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout + ended.stderr
 
