@@ -380,10 +380,7 @@ fn of_a_family_that_nothing_but_its_tables_names_it_is_said_that_it_may_have_bee
     lose_manifest(&source);
     let (said, families) = salvaged(&source, &scratch.path().join("without"));
     assert_eq!(families, ["default", "name"]);
-    assert!(
-        said.contains("Family 'name'") && said.contains("may be one that had been dropped"),
-        "{said}"
-    );
+    assert!(said.contains("Family 'name'") && said.contains("may have been dropped"), "{said}");
 }
 
 /// Destroys the newest OPTIONS file; one before it is left.
@@ -425,10 +422,7 @@ fn an_older_options_file_does_not_confirm_a_family() {
     lose_manifest(&source);
     let (said, families) = salvaged(&source, &scratch.path().join("without"));
     assert_eq!(families, ["default", "name"], "{said}");
-    assert!(
-        said.contains("Family 'name'") && said.contains("may be one that had been dropped"),
-        "{said}"
-    );
+    assert!(said.contains("Family 'name'") && said.contains("may have been dropped"), "{said}");
 }
 
 /// A file of which not even the size could be read, as a link to nowhere, kept all others from

@@ -117,7 +117,7 @@ fn a_deletion_that_may_be_older_than_a_value_is_told() {
         report
             .notes
             .iter()
-            .any(|note| note.starts_with("1 key of family 'default' is taken for deleted"))
+            .any(|note| note.starts_with("1 key of family 'default' is treated as deleted"))
     };
     let (saved, report) = rescue(scratch.path(), &options, true);
     assert_eq!(held(&saved), [("p".to_string(), "new".to_string())], "{report:#?}");

@@ -260,7 +260,7 @@ fn a_wal_that_is_torn_at_its_end_is_one_loss() {
             "{report:#?}"
         );
         let went =
-            format!("the log should go on up to byte {}; intact records end at ", whole.len());
+            format!("the log should continue up to byte {}; intact records end at ", whole.len());
         let message = loss.error.message();
         assert!(message.contains(&went) && message.contains("a record is cut off"), "{report:#?}");
     }

@@ -1,5 +1,4 @@
-//! The one error type of the engine: RocksDB's code and subcode, what happened, where, and what to
-//! do.
+//! The engine's error type: RocksDB's code and subcode, what happened, where, and what to do.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,30 +11,31 @@ use super::remedy::Remedy;
 /// The result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of failure happened; names and numbers follow RocksDB's `Status::Code`.
+/// Kind of failure; names and numbers follow RocksDB's `Status::Code`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Code {
-    /// A named thing (a column family, a file, a database) does not exist.
+    /// Something named (a column family, a file, a database) does not exist.
     NotFound = 1,
     /// Bytes read back are not what a correct writer wrote.
     Corruption = 2,
-    /// The request is meaningful, but this engine does not do it.
+    /// The request is valid, but this engine does not support it.
     NotSupported = 3,
-    /// The caller passed something that cannot be right.
+    /// The caller passed something invalid.
     InvalidArgument = 4,
-    /// The operating system refused or failed.
+    /// A call of the operating system failed.
     IoError = 5,
-    /// A read that must not touch the disk would have had to.
+    /// The operation could not finish under the caller's limits, such as a read that must not touch
+    /// the disk.
     Incomplete = 7,
     /// The database is closing.
     ShutdownInProgress = 8,
-    /// A wait exceeded its limit.
+    /// A wait exceeded its time limit.
     TimedOut = 9,
-    /// The operation was given up.
+    /// The operation was abandoned.
     Aborted = 10,
-    /// Something else holds what is needed (for example the database's lock).
+    /// Something needed is in use, for example the database's lock.
     Busy = 11,
     /// Repeating the operation may succeed.
     TryAgain = 13,
@@ -43,7 +43,7 @@ pub enum Code {
     ColumnFamilyDropped = 15,
 }
 
-/// A finer reason within a [`Code`].
+/// Finer reason within a [`Code`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum SubCode {
@@ -58,20 +58,20 @@ pub enum SubCode {
     MergeOperatorFailed,
     /// Another process or handle holds the database's lock.
     LockHeld,
-    /// A write is refused because an earlier background error poisoned the database.
+    /// An earlier background error stopped the database from accepting writes.
     Poisoned,
-    /// A compaction that somebody asked for was canceled.
+    /// A requested compaction was canceled.
     ManualCompactionPaused,
-    /// A name or a value that is not known here; another release may know it.
+    /// A name or value that this engine does not know but another release may.
     OtherRelease,
 }
 
 /// What stands between what happened and what helps.
 const REMEDY_FOLLOWS: &str = "; ";
 
-/// What went wrong, where, and (in the message) what to do about it.
+/// What went wrong and where; the message also says what to do.
 ///
-/// Cheap to clone, so that a background failure can be shown to every later writer.
+/// Cheap to clone, so that every later writer can get the same background error.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -80,9 +80,9 @@ struct Inner {
     code: Code,
     subcode: SubCode,
     message: String,
-    /// How much of the message, at its end, says what helps.
+    /// Length of the remedy at the end of the message.
     remedy_length: usize,
-    /// The same, as data.
+    /// The remedy as data.
     remedies: Vec<Remedy>,
     path: Option<PathBuf>,
     offset: Option<u64>,
@@ -90,7 +90,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of the given code with a message for people.
+    /// An error with a code and a message for people.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
             code,
@@ -109,27 +109,27 @@ impl Error {
         Self::new(Code::Corruption, message)
     }
 
-    /// A request that cannot be right.
+    /// An invalid request.
     pub fn invalid_argument(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidArgument, message)
     }
 
-    /// A request that this engine does not serve.
+    /// A request that this engine does not support.
     pub fn not_supported(message: impl Into<String>) -> Self {
         Self::new(Code::NotSupported, message)
     }
 
-    /// A named thing that does not exist.
+    /// Something named that does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(Code::NotFound, message)
     }
 
-    /// A read that would have had to touch the disk.
+    /// An operation that could not finish under the caller's limits.
     pub fn incomplete(message: impl Into<String>) -> Self {
         Self::new(Code::Incomplete, message)
     }
 
-    /// A failed call of the operating system: `doing` says what was tried (`"read"`, `"sync"`,
+    /// A failed call of the operating system. `doing` says what was attempted (`"read"`, `"sync"`,
     /// ...).
     pub fn io(doing: &str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
         let subcode = match source.kind() {
@@ -144,7 +144,7 @@ impl Error {
         error
     }
 
-    /// Adds the file in which it happened, unless one is named already.
+    /// Adds the file, unless the error names one already.
     #[must_use]
     pub fn at(mut self, path: impl AsRef<Path>) -> Self {
         let inner = Arc::make_mut(&mut self.0);
@@ -152,7 +152,7 @@ impl Error {
         self
     }
 
-    /// Adds the byte offset at which it happened, unless one is named already.
+    /// Adds the byte offset, unless the error has one already.
     #[must_use]
     pub fn at_offset(mut self, offset: u64) -> Self {
         let inner = Arc::make_mut(&mut self.0);
@@ -175,7 +175,7 @@ impl Error {
         self
     }
 
-    /// Puts what helps behind the message.
+    /// Appends what to do to the message.
     #[must_use]
     pub fn advise(mut self, remedy: Remedy) -> Self {
         let inner = Arc::make_mut(&mut self.0);
@@ -186,18 +186,18 @@ impl Error {
         self
     }
 
-    /// What helps, if the message ends with that.
+    /// What to do, if the message ends with that.
     pub fn remedy(&self) -> Option<&str> {
         let start = self.0.message.len() - self.0.remedy_length;
         self.0.message[start..].strip_prefix(REMEDY_FOLLOWS)
     }
 
-    /// What helps, as data; none where the error says nothing of it.
+    /// What to do, as data; empty if the error does not say.
     pub fn remedies(&self) -> &[Remedy] {
         &self.0.remedies
     }
 
-    /// The same error for who says apart what helps.
+    /// The error without its remedy, for callers that print that separately.
     #[must_use]
     pub fn without_remedy(mut self) -> Self {
         let inner = Arc::make_mut(&mut self.0);
@@ -217,12 +217,12 @@ impl Error {
         self.0.subcode
     }
 
-    /// What happened, without the place.
+    /// What happened, without the file and offset.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The file concerned, if one is.
+    /// The file concerned, if any.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
@@ -237,8 +237,7 @@ impl Error {
         self.code() == Code::Corruption
     }
 
-    /// Whether there was too little room: on the disk, or below the largest size that a file may
-    /// have.
+    /// Whether space ran out: on the disk, or below the maximum size of a file.
     pub fn lacks_room(&self) -> bool {
         let source =
             self.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
@@ -247,8 +246,8 @@ impl Error {
         self.subcode() == SubCode::NoSpace || is_too_large
     }
 
-    /// Whether the operating system refused this process what another user, or one with higher
-    /// limits, would have got: it says nothing of what is in the file.
+    /// Whether the operating system denied this process what another user, or one with higher
+    /// limits, may do. It says nothing about the file's contents.
     pub fn is_refused(&self) -> bool {
         use std::io::ErrorKind::{OutOfMemory, PermissionDenied};
         let source =

@@ -1,4 +1,4 @@
-//! What one operation of a batch means for a tree: its family, its entry, its sequence number.
+//! What one operation of a batch means for a tree: its family, entry and sequence number.
 
 use super::Operation;
 use crate::base::{ColumnFamilyId, ValueType};

@@ -1,4 +1,4 @@
-//! Reading a write batch: borrowed from a batch or from a WAL record, nothing copied.
+//! Reading a write batch from borrowed bytes, such as a batch or a WAL record, without copying.
 
 use super::format::*;
 use crate::base::coding::{Decoder, fixed32_at, fixed64_at};
@@ -27,12 +27,12 @@ pub enum Operation<'a> {
     SingleDelete { cf: ColumnFamilyId, key: &'a [u8] },
     /// Adds a merge operand.
     Merge { cf: ColumnFamilyId, key: &'a [u8], operand: &'a [u8] },
-    /// Deletes all keys from `begin` up to, but without, `end`. Where they are equal nothing
-    /// happens, and no sequence number is taken.
+    /// Deletes all keys from `begin` (inclusive) to `end` (exclusive). If they are equal, it does
+    /// nothing and takes no sequence number.
     DeleteRange { cf: ColumnFamilyId, begin: &'a [u8], end: &'a [u8] },
     /// Sets a key whose value lies in a blob file.
     BlobIndex { cf: ColumnFamilyId, key: &'a [u8], index: &'a [u8] },
-    /// Sets a key to an entity of named columns, in its stored form.
+    /// Sets a key to a wide-column entity in its encoded form.
     PutEntity { cf: ColumnFamilyId, key: &'a [u8], entity: &'a [u8] },
     /// Sets a key as if written at `write_time` (seconds since 1970).
     TimedPut { cf: ColumnFamilyId, key: &'a [u8], value: &'a [u8], write_time: u64 },
@@ -94,7 +94,7 @@ impl Operation<'_> {
     }
 }
 
-/// What [`BatchView::validate`] saw.
+/// The result of [`BatchView::validate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BatchSummary {
     /// Counted operations.
@@ -109,8 +109,8 @@ pub struct BatchSummary {
     pub ends_in_noop: bool,
 }
 
-/// A batch borrowed from its bytes. Only the header is known to be there; [`BatchView::validate`]
-/// reads it all.
+/// A batch in borrowed bytes. Only the header is known to exist; [`BatchView::validate`] reads all
+/// of it.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchView<'a> {
     bytes: &'a [u8],
@@ -137,13 +137,13 @@ impl<'a> BatchView<'a> {
         fixed64_at(self.bytes, 0).expect("the header was checked")
     }
 
-    /// How many operations take a sequence number, as the header says.
+    /// Number of operations that take a sequence number, according to the header.
     #[inline]
     pub fn count(&self) -> u32 {
         fixed32_at(self.bytes, COUNT_OFFSET).expect("the header was checked")
     }
 
-    /// The sequence number after the batch, when each counted operation takes one.
+    /// Sequence number after the batch, if each counted operation takes one.
     #[inline]
     pub fn next_sequence(&self) -> SequenceNumber {
         self.sequence().saturating_add(u64::from(self.count()))
@@ -167,8 +167,7 @@ impl<'a> BatchView<'a> {
         BatchIter::new(self.body())
     }
 
-    /// The operations up to what cannot be read, and to the first that the header does not count,
-    /// though it should.
+    /// The operations up to the first that cannot be read or that exceeds the header's count.
     pub fn readable(&self) -> impl Iterator<Item = Operation<'a>> + use<'a> {
         let mut left = self.count();
         self.iter().map_while(move |operation| {
@@ -178,9 +177,9 @@ impl<'a> BatchView<'a> {
         })
     }
 
-    /// Reads every operation, but none behind more than the header counts, and compares their
-    /// number with it. Log data, markers and the like, which it does not count, are read whatever
-    /// their number.
+    /// Reads every operation, but stops at the first one beyond the header's count, and compares
+    /// their number with that count. Operations that are not counted, such as log data and markers,
+    /// are read in any number.
     ///
     /// # Errors
     /// `Corruption` for an unknown tag, a field that is cut off, a wrong count, or a sequence
@@ -227,7 +226,7 @@ impl<'a> IntoIterator for BatchView<'a> {
     }
 }
 
-/// The operations of a batch in order; ends after the first error.
+/// The operations of a batch in order. It ends after the first error.
 #[derive(Debug, Clone)]
 pub struct BatchIter<'a> {
     decoder: Decoder<'a>,
@@ -235,13 +234,13 @@ pub struct BatchIter<'a> {
 }
 
 impl<'a> BatchIter<'a> {
-    /// Over a batch's body: what follows its header, or several bodies one behind the other.
+    /// Iterates over a batch's body: everything after its header, or several bodies in a row.
     #[inline]
     pub fn new(body: &'a [u8]) -> Self {
         Self { decoder: Decoder::new(body), size: body.len() }
     }
 
-    /// How many bytes of the body have been read: where the next operation starts.
+    /// Bytes of the body read so far, which is the offset of the next operation.
     #[inline]
     pub fn offset(&self) -> usize {
         self.size - self.decoder.rest().len()

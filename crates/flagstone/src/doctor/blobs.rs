@@ -1,4 +1,4 @@
-//! The rules for blob files.
+//! Rules for blob files.
 
 use super::diagnose::{Findings, Severity, WORTH_SHAPING, bytes};
 use super::trees::{faster, snapshot_first};

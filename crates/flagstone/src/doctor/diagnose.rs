@@ -1,4 +1,4 @@
-//! From facts to findings.
+//! Turns facts into findings.
 
 use std::fmt;
 

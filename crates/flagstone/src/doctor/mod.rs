@@ -1,8 +1,8 @@
-//! What is wrong with a database, why writes are slow, and what to change, in words.
+//! Explains in words what is wrong with a database, why writes are slow, and what to change.
 //!
 //! `diagnose` is a pure function from facts ([`Facts`]) to findings, tested as text in, text out
-//! (`testdata`); its rules for families stand in `trees` and `blobs`. The engine gathers the facts.
-//! `told` reads what a running database has told of itself, where another process has it open.
+//! (`testdata`). Its rules for families are in `trees` and `blobs`. The engine gathers the facts.
+//! `told` parses reports of a running database for a doctor in another process.
 //!
 //! [`Facts`]: crate::db::Facts
 

@@ -1,9 +1,8 @@
-//! What a running database has told of itself: the text of its property `rocksdb.stats`, which
-//! programs write to their logs, or RocksDB's LOG, where the same lines stand. Who can only look at
-//! the files learns from it why writers waited, and what for.
+//! Parses reports of a running database: the text of its property `rocksdb.stats`, which programs
+//! write to their logs, or RocksDB's LOG, which has the same lines. A doctor that can only read the
+//! files learns from it why writers waited.
 //!
-//! A text may hold many reports: of each line that is known the last one counts. Others are passed
-//! over.
+//! A text may hold many reports. Of each known line the last one counts; other lines are ignored.
 
 use crate::base::{Error, Result};
 use crate::db::{DatabaseFacts, Facts, FamilyFacts, human};

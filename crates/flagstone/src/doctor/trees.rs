@@ -1,4 +1,4 @@
-//! The rules for a family's trees, and for who waits for them.
+//! Rules for a family's tree, and for the writers that wait for it.
 
 use super::diagnose::{Findings, MEMTABLE_SMALL, SECOND_US, Severity, WORTH_SHAPING, bytes};
 use crate::base::{Remedy, counted, form};

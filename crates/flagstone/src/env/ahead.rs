@@ -1,8 +1,8 @@
-//! Reads what comes next of files while what was read before is being used.
+//! Reads the next parts of files while earlier parts are being used.
 //!
-//! [`ReadAhead::ask`] hands a buffer to a thread, which fills the buffers of all who ask, in the
-//! order in which they did; [`Coming::wait`] is where one is needed. Who gives up waiting drops
-//! what is coming: if it was not begun, it is never read.
+//! [`ReadAhead::ask`] hands a buffer to a thread that fills the buffers of all callers in the order
+//! of their requests. [`Coming::wait`] waits for one. A caller that no longer needs the data drops
+//! its [`Coming`]; a read not yet begun is then never made.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! A file of any kind, and the verb that opens it: for file systems that do the same with all.
+//! A file of any kind, and the mode that opens it, for file systems that treat all kinds alike.
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! A file that is written while what comes next is being made.
+//! A file that is written while the next data is being prepared.
 //!
-//! [`WritableFile::write_owned`] hands a buffer to a thread of the file's own and returns the one
-//! that was written before: two buffers are on their way in all. Every other call waits until
-//! nothing is being written.
+//! [`WritableFile::write_owned`] hands a buffer to the file's own thread and returns the buffer
+//! written before, so two buffers are in use. Every other call waits until nothing is being
+//! written.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

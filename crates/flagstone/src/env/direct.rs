@@ -1,4 +1,4 @@
-//! Files that are written and read around the system's cache.
+//! Files that are written and read with direct I/O, bypassing the system's cache.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Reading a file of which the device cannot read some pages, as failing disks have them.
+//! Reads a file of which the device cannot read some pages, as on failing disks.
 
 use std::ops::Range;
 

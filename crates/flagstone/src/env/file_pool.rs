@@ -1,16 +1,16 @@
-//! Files that are read from, of which only so many are open at a time (RocksDB's `max_open_files`).
+//! Files for reading, of which a limited number is open at a time (RocksDB's `max_open_files`).
 //!
 //! **Algorithm.**
-//! 1. A read finds its file open, and leaves a mark.
-//! 2. If it is not, a place is taken in the pool: while there are too many, the oldest file is
-//!    closed that bears no mark; one that does loses it and becomes the youngest. Then the file is
-//!    opened, without a lock.
-//! 3. Who is reading a file that is closed meanwhile keeps it until he is done: for so long there
-//!    may be more.
-//! 4. Where the process has no room for another open file, all of the pool's are closed, and it is
+//! 1. A read finds its file open, and marks it.
+//! 2. If the file is not open, the read takes a place in the pool. While there are too many files,
+//!    the oldest unmarked file is closed; a marked file that would be next loses its mark and
+//!    becomes the youngest. Then the file is opened, without a lock.
+//! 3. A reader of a file that is closed meanwhile keeps it until the read is done, so more files
+//!    may be open for a short time.
+//! 4. If the process cannot open another file, all files of the pool are closed, and the opening is
 //!    tried once more.
 //!
-//! With no limit files are not in the pool at all, and cost nothing.
+//! With no limit, files are not in the pool and cost nothing.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

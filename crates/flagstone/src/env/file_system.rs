@@ -1,4 +1,4 @@
-//! Files and directories: one verb to open each kind of file, and what is done with names.
+//! Files and directories: one method to open each kind of file, and operations on names.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,16 +1,15 @@
-//! The files of a database that is read without its lock: found once, and held open.
+//! The files of a database that is read without its lock: opened once, and held open.
 //!
 //! **Algorithm.**
-//! 1. A file of the database that is opened for reading is locked against changes in place
-//!    ([`RandomAccessFile::share`]) and kept open until the handle goes. Whatever asks for its name
-//!    later gets that file: another process may have removed the name, or a log may have been
-//!    written over under a new one.
-//! 2. A directory still lists the names of the files that are held, and their sizes are those of
-//!    the open files. A MANIFEST ends where it ended when it was opened.
-//! 3. An opening that meets a moving directory is repeated. Tables and blob files never change
-//!    under their names, so that the next attempt takes over those that the one before has found.
-//! 4. What an attempt may lack is noted: the tables and blob files that it did not find, and from
-//!    which number on it may have missed a WAL, if that was removed before the MANIFEST had a
+//! 1. A file opened for reading is locked against changes in place ([`RandomAccessFile::share`])
+//!    and kept open until the handle goes. Later requests for its name get that file, because
+//!    another process may have removed the name, or written a new log over the old one.
+//! 2. A directory still lists the names of the held files, with the sizes of the open files. A
+//!    MANIFEST ends where it ended when it was opened.
+//! 3. If the directory changes during an opening, the opening is repeated. Tables and blob files
+//!    never change under their names, so the next attempt takes over those already found.
+//! 4. What an attempt may lack is noted: the tables and blob files that it did not find, and the
+//!    number from which it may have missed a WAL, if that was removed before the MANIFEST had a
 //!    certain size.
 
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! How much memory the process may have, what is left of it, and how many open files.
+//! How much memory the process may use, how much is free, and how many files may be open.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Files of the operating system as memory.
+//! Memory-mapped files of the operating system.
 
 use std::fs;
 use std::ops::Range;

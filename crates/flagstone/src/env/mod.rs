@@ -1,10 +1,9 @@
-//! The seam to the world: file system, clock, randomness, threads, and what is left of memory.
+//! The engine's only access to the world: file system, clock, randomness, threads, and free memory.
 //!
-//! Nothing in the engine reaches the operating system but through these traits, so that tests can
-//! put a recording, a failing or an in-memory world underneath. Files are split by kind (`file`),
-//! so that each user and each implementation needs only what its kind of file can do. A fake that
-//! changes a few calls of another file or file system is written as [`FileAround`] or
-//! [`FileSystemAround`].
+//! The engine reaches the operating system only through these traits, so that tests can substitute
+//! a recording, failing or in-memory world. Files are split by kind (`file`), so that each user and
+//! each implementation needs only what that kind can do. A fake that changes a few calls of another
+//! file or file system is written as [`FileAround`] or [`FileSystemAround`].
 
 mod ahead;
 mod any_file;
@@ -82,11 +81,11 @@ pub use together::{Place, Take, read_together};
 
 /// Time.
 pub trait Clock: Send + Sync {
-    /// Microseconds that never go back, from an arbitrary start.
+    /// Monotonic time in microseconds since an arbitrary start.
     fn now_us(&self) -> u64;
 
-    /// The same, a few milliseconds late at most: where somebody only wants to know how old things
-    /// are, and the system tells that for less.
+    /// Like [`Clock::now_us`], but up to a few milliseconds late. For ages that need no precision,
+    /// where the system reads this clock faster.
     fn coarse_us(&self) -> u64 {
         self.now_us()
     }
@@ -94,17 +93,17 @@ pub trait Clock: Send + Sync {
     /// Seconds since 1970.
     fn unix_seconds(&self) -> u64;
 
-    /// Waits.
+    /// Sleeps.
     fn sleep(&self, duration: Duration);
 }
 
-/// Random bits for identities and choices that need no seed.
+/// Random bits for identities and for choices that need no seed.
 pub trait Random: Send + Sync {
     /// The next 64 bits.
     fn next_u64(&self) -> u64;
 }
 
-/// Work for a thread that is waited for: it may borrow.
+/// Work for a thread that is waited for, so it may borrow.
 pub type Task<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// Threads.
@@ -112,26 +111,25 @@ pub trait Spawn: Send + Sync {
     /// Starts a background thread.
     ///
     /// # Errors
-    /// `IoError` if the system has none left.
+    /// `IoError` if the system has no thread left.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>>;
 
-    /// Runs tasks, which must not panic, and returns when all have ended: each in a thread of its
-    /// own as far as the system has any, the calling thread among them. A world without threads
-    /// runs one after the other.
+    /// Runs tasks, which must not panic, and returns when all have ended. Each runs in its own
+    /// thread as far as the system has threads; the calling thread runs one too. A world without
+    /// threads runs them one after the other.
     fn run_all(&self, _name: &str, tasks: Vec<Task<'_>>) {
         tasks.into_iter().for_each(|task| task());
     }
 
-    /// Runs a task, which must not panic, and returns when it has ended: in a thread that gives way
-    /// to others, by so many steps of niceness more than the calling one, where several want the
-    /// processor. In the calling thread where threads do not compete for one, or (but on Linux)
-    /// have no niceness of their own.
+    /// Runs a task, which must not panic, in a thread whose niceness is `niceness` above the
+    /// caller's, and returns when it has ended. Runs it in the calling thread where threads do not
+    /// compete for a processor or (except on Linux) have no niceness of their own.
     fn run_giving_way(&self, _name: &str, _niceness: i32, task: Task<'_>) {
         task();
     }
 
-    /// In a world without threads, where callers do the background work themselves one step at a
-    /// time: which of `choices` kinds of step to try first. `None` where threads do it.
+    /// Which of `choices` kinds of step to try first, in a world without threads, where callers do
+    /// the background work one step at a time. `None` if threads do it.
     fn choose_step(&self, _choices: usize) -> Option<usize> {
         None
     }
@@ -139,11 +137,11 @@ pub trait Spawn: Send + Sync {
 
 /// A started thread.
 pub trait Join: Send + Sync {
-    /// Waits for its end; `true` if it panicked.
+    /// Waits for the thread to end; `true` if it panicked.
     fn join(self: Box<Self>) -> bool;
 }
 
-/// The world that a database lives in.
+/// The world that a database uses.
 #[derive(Clone)]
 pub struct Env {
     /// Files.
@@ -159,7 +157,7 @@ pub struct Env {
 }
 
 impl Env {
-    /// The operating system's.
+    /// The operating system's files, clock, randomness and threads.
     pub fn os() -> Self {
         let system = Arc::new(os::System::new());
         Self {

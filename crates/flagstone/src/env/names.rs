@@ -1,18 +1,18 @@
-//! Making names durable.
+//! Making file names durable.
 //!
-//! A name in a directory outlives a power loss once the directory was synced. The system tells of a
-//! sync that failed only once: who syncs the directory next is told that all is well, though a name
-//! that he had made before may be lost. So whoever makes names does it by way of these steps, and
-//! nobody syncs a directory otherwise:
+//! A name in a directory survives a power loss once the directory was synced. The system reports a
+//! failed sync only once: the next sync of the directory succeeds although a name made earlier may
+//! be lost. So every caller that makes names follows these steps, and directories are synced in no
+//! other way:
 //! 1. Before the name is made, [`Names::before_making`] notes how many syncs of the directory have
 //!    failed.
-//! 2. When the file is what it is to be, [`NewNames::sync`] syncs the directory, and fails if
-//!    another such sync has since 1.
+//! 2. When the file is complete, [`NewNames::sync`] syncs the directory. It fails if any sync of
+//!    the directory has failed since step 1.
 //!
-//! **Thread safety.** A directory has a lock, held for one sync of it and taken after all others:
-//! of two syncs at the same time one might succeed before the other has noted that it failed. What
-//! failed is remembered for as long as anybody is between the two steps. Directories are told apart
-//! by the paths that they are called by.
+//! **Thread safety.** Each directory has a lock, held during a sync of it and taken after all other
+//! locks. Without it, one of two concurrent syncs might succeed before the other has recorded its
+//! failure. Failures are remembered as long as any caller is between the two steps. Directories are
+//! identified by the paths that callers use.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! Threads of Linux that give way to others: there each has a niceness of its own, under its own
-//! number.
+//! Threads with lower priority on Linux, where each thread has its own niceness under its own id.
 
 use parking_lot::Mutex;
 

@@ -1,4 +1,4 @@
-//! The databases that this process has open, by their directories.
+//! The databases that this process has open, by directory.
 
 use std::path::PathBuf;
 use std::sync::Arc;

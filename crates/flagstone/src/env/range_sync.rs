@@ -1,13 +1,13 @@
-//! A file that is written back while it grows, so that a sync at its end has little left to do
+//! A file that is written back while it grows, so that the sync at its end has little left to do
 //! (RocksDB's `bytes_per_sync`).
 //!
-//! Each time that so many bytes more are written, the system is asked to begin writing them to the
-//! device. Left alone are the last MiB, in which pages may still be written to, and some file
-//! systems write the neighbours of a range, too.
+//! Each time a given number of bytes has been written, the system is asked to start writing them to
+//! the device. The last MiB is left alone, because its pages may still be written to, and some file
+//! systems also write the neighbours of a range.
 //!
-//! **Invariant.** Nothing is durable before [`WritableFile::sync`] says so, and after a range
-//! sync has failed it says no: the system may tell of a failure only once, and that was to somebody
-//! else.
+//! **Invariant.** Nothing is durable before [`WritableFile::sync`] succeeds, and after a failed
+//! range sync it fails. The system may report a failure only once, and the range sync consumed that
+//! report.
 
 use std::fs;
 use std::io;

@@ -1,8 +1,8 @@
-//! Space that is reserved although signals come.
+//! Reserves space even while signals arrive.
 //!
-//! Some file systems (tmpfs of older kernels, those of FUSE) stop a reservation as soon as any
-//! signal waits, and undo what they did. The call is repeated then, for pieces that are so short
-//! that one is done before a timer's next signal.
+//! Some file systems (tmpfs of older kernels, FUSE) abort a reservation as soon as any signal is
+//! pending, and undo it. The call is then repeated in pieces short enough to finish before a
+//! timer's next signal.
 
 use rustix::io::{Errno, Result, retry_on_intr};
 

@@ -1,4 +1,4 @@
-//! What the process has used of the processors, and what is left of memory.
+//! CPU time that the process has used, and free memory.
 
 /// Processors and memory, as the system tells of them.
 pub trait Resources: Send + Sync {

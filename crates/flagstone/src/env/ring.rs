@@ -1,13 +1,13 @@
-//! Reads through io_uring: many are handed to the kernel with one call, and come back as they are
-//! done.
+//! Reads through io_uring: one call hands many reads to the kernel, and they return as they
+//! complete.
 //!
-//! A thread has a ring of its own, from its first batch on to its end: nobody waits for it, and the
-//! kernel does all that belongs to it while the thread waits anyway.
+//! Each thread has its own ring, from its first batch until it ends. No other thread waits for it,
+//! and the kernel does the ring's work while the thread waits anyway.
 //!
-//! **Invariants.** The kernel writes only to buffers that the ring owns. A buffer is in the
-//! kernel's hands from the push of its read until that read's completion was seen; meanwhile nobody
-//! touches it. A ring is dropped only after it has waited for all of its reads; should the kernel
-//! refuse to let it wait, the buffers are never freed.
+//! **Invariants.** The kernel writes only to buffers that the ring owns. A buffer belongs to the
+//! kernel from the push of its read until that read's completion was seen; meanwhile nothing else
+//! touches it. A ring is dropped only after it has waited for all of its reads. If the kernel
+//! refuses to let it wait, the buffers are never freed.
 
 use std::cell::Cell;
 use std::io;

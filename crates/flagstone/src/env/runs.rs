@@ -1,16 +1,16 @@
-//! Zeros ahead of what is appended to a file, so that the system's cache takes it in few large
-//! pages.
+//! Zeros written ahead of appended data, so that the system's page cache holds the file in a few
+//! large pages.
 //!
-//! A page cache takes what is written in pages as large as the write is, or smaller where it begins
-//! in the middle of one, and setting up a page costs more than filling it: values of 4 KiB that are
-//! appended one by one spend half of their time on it. Where zeros were written before, a run of
-//! [`PAGE_RUN`] bytes at once, the pages are there. Values of 16 KiB to 128 KiB make pages of some
-//! size by themselves, but in longer runs they are read 20% faster, and written no slower. Still
-//! longer runs make for slow holes, since a page is split for one: values of 256 KiB in runs of 512
-//! were overwritten half as fast.
+//! A page cache uses pages as large as the write, or smaller if the write begins in the middle of a
+//! page, and setting up a page costs more than filling it. Values of 4 KiB appended one by one
+//! spend half of their time on that. If a run of [`PAGE_RUN`] bytes of zeros was written before,
+//! the pages exist already. Values of 16 KiB to 128 KiB make pages of some size themselves, but in
+//! longer runs they are read 20% faster and written no slower. Still longer runs make holes slow,
+//! because a hole splits a page: values of 256 KiB in runs of 512 KiB were overwritten half as
+//! fast.
 //!
-//! A sync writes the zeros, too, and would write them again as what they become. So a file that is
-//! synced more often than once a run gets none.
+//! A sync also writes the zeros, and would write the pages again with their contents. So a file
+//! that is synced more than once a run gets no zeros.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Databases of one process that have its memory together: each an equal part.
+//! Databases of one process that share memory in equal parts.
 
 use std::sync::Arc;
 

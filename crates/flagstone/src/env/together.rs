@@ -1,11 +1,11 @@
-//! Reads of several places at once, of one file or of many: the device works on all of them
+//! Reads of several places at once, in one file or many, so that the device works on all of them
 //! together.
 //!
-//! 1. Places of files that lie open in the system as they are ([`RandomAccessFile::descriptor`]) go
-//!    through the thread's ring (`ring`), if the kernel lets it have one.
-//! 2. What is left is read one by one, after the system was told of all of it: places of other
-//!    files, long ones, and those that the ring did not fill, because the file ends there or the
-//!    read failed. So an outcome does not depend on the way.
+//! 1. Places in files with a system descriptor ([`RandomAccessFile::descriptor`]) go through the
+//!    thread's ring (`ring`), if the kernel provides one.
+//! 2. The rest is read one by one, after the system was told about all of it: places in other
+//!    files, long places, and places that the ring did not fill because the file ends there or the
+//!    read failed. So the outcome does not depend on the way.
 
 use super::{Advice, RandomAccessFile};
 use crate::base::Result;

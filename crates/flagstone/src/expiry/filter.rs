@@ -1,4 +1,4 @@
-//! Compactions drop what is stale.
+//! The compaction filter that drops expired values.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The application's merge operator never sees a stamp.
+//! The merge operator that hides stamps from the application's operator.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! A time to live for every value, byte for byte as RocksDB's `DBWithTTL`: what a compaction and a
-//! merge make of it.
+//! A time to live for every value, in the byte format of RocksDB's `DBWithTTL`, and its effect on
+//! compactions and merges.
 //!
-//! - `stamp`: the grammar of the bytes, and when a value is stale
-//! - `filter`: compactions drop what is stale
+//! - `stamp`: the grammar of the bytes, and when a value has expired
+//! - `filter`: compactions drop expired values
 //! - `merge`: the application's merge operator never sees a stamp
 //!
-//! The handle that adds and takes off stamps is `ttl::TtlDb`.
+//! The handle that adds and removes stamps is `ttl::TtlDb`.
 
 mod filter;
 mod merge;

@@ -1,4 +1,4 @@
-//! The stamp on a value.
+//! The time stamp of a value.
 //!
 //! ```text
 //! stored value   = value, stamp
@@ -6,13 +6,16 @@
 //! stamp          = fixed32 seconds since 1970, from 1368146402 to 2147483647
 //! ```
 //!
-//! Deletions carry none, nor do entities of named columns. A value is stale, in a family with the
-//! time to live `ttl`, if `ttl > 0` and `stamp + ttl < now`: it lives to the end of the second
-//! `stamp + ttl`. The stamp is the time of the writing, or, for a value with an expiry of its own,
-//! that expiry less `ttl`: whoever knows the family's time to live sees it expire when it should,
-//! and whoever does not, RocksDB's tools among them, sees an ordinary value of a TTL database. The
-//! last stamp there is, in 2038, is that of a value that lives for ever, whatever the family's time
-//! to live: for RocksDB it lives until then and that much longer.
+//! Deletions and wide-column entities have no stamp. In a family with time to live `ttl`, a value
+//! is expired if `ttl > 0` and `stamp + ttl < now`: it lives to the end of the second `stamp +
+//! ttl`.
+//!
+//! The stamp is the time of the write. For a value with its own expiry time it is that time minus
+//! `ttl`. A reader that knows the family's time to live sees the value expire on time; any other
+//! reader, such as RocksDB's tools, sees an ordinary value of a TTL database.
+//!
+//! The largest stamp, in 2038, marks a value that never expires, whatever the family's time to
+//! live. RocksDB keeps such a value until 2038 plus the time to live.
 
 use std::collections::BTreeMap;
 use std::fmt;

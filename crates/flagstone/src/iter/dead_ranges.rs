@@ -1,34 +1,33 @@
-//! Ranges of keys in which there is nothing, remembered from scans that walked over the deletions
-//! there.
+//! Ranges of keys that hold nothing, learned from scans that stepped over the deletions there.
 //!
 //! A queue is appended to at one end and deleted from at the other. Until compactions have removed
-//! the deletions, who looks for its head would walk over all of them, each time: forward, or back
-//! where the last keys go first.
+//! the deletions, each search for the queue's head steps over all of them: forward, or back if the
+//! last keys are deleted first.
 //!
-//! 1. A scan that passed many deleted keys in a row *reports* from where to where; the range
-//!    becomes a candidate.
-//! 2. The next write *watches* the candidate: writes up to then may be invisible to the scan that
-//!    reported, but all later ones look at the range, and one that sets a key cuts off what lies
-//!    behind the key, as the scan comes to it.
-//! 3. A scan that sees the writes before that, and finds nothing there either, *confirms* what is
-//!    left of the range: for its own sequence number and all later ones nothing is there, as
-//!    nothing but deletions was written since.
-//! 4. Scans as of these numbers leap over the range, until a write cuts it.
+//! 1. A scan that stepped over many deleted keys in a row *reports* the range, which becomes a
+//!    candidate.
+//! 2. The next write *watches* the candidate. Writes before it may be invisible to the scan that
+//!    reported, but all later writes check the range. A write that sets a key in the range cuts off
+//!    everything after that key, in the scan's direction.
+//! 3. A scan that sees the writes before the watching write, and also finds nothing in the range,
+//!    *confirms* what is left of it. For the scan's sequence number and all later ones the range is
+//!    empty, because only deletions were written since.
+//! 4. Scans at these sequence numbers leap over the range until a write cuts it.
 //!
-//! Scans forward and scans back learn for themselves: a write leaves each the part that it comes to
-//! first.
+//! Forward scans and backward scans learn separately, because a write leaves each the part that it
+//! reaches first.
 //!
-//! What lies in memtables and tables is no part of this: flushes and compactions do not change what
-//! a reader sees. What does (tables that are dropped, a compaction filter) makes keys go, or older
-//! versions of them come back, also as of former numbers: it begins another [`HistoryEpoch`]. What
-//! is known is of one past, and counts for scans in that one only.
+//! Flushes and compactions do not matter here: they do not change what a reader sees. Dropping
+//! tables and compaction filters do: they remove keys or bring back older versions, also at earlier
+//! sequence numbers. Each of these begins another [`HistoryEpoch`]. A known range belongs to one
+//! epoch and is used only by scans of that epoch.
 //!
-//! **Invariants.** All super versions of one past show the same as of a number. A scan has the past
-//! of its super version; so it does not matter in which order the new past is begun and the new
-//! super version is shown.
+//! **Invariants.** All super versions of one epoch show the same at a given sequence number. A scan
+//! has the epoch of its super version, so it does not matter whether the new epoch or the new super
+//! version is published first.
 //!
 //! **Thread safety.** Writers call [`DeadRanges::write`] one at a time, after the sequence number
-//! is assigned and before it is published; so who reads as of that number finds the range cut.
+//! is assigned and before it is published. So a reader at that number finds the range already cut.
 
 use super::tombstones::Towards;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};

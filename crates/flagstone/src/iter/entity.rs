@@ -8,8 +8,8 @@
 //!
 //! Columns ascend bytewise by name. The default column has the empty name and so comes first.
 //!
-//! Version 2 (RocksDB 11, where columns lie in blob files) is not read. What has such an entity
-//! must not be rewritten: the blob files that it names would be taken for garbage.
+//! Version 2 (RocksDB 11, with columns in blob files) is not read. A table with such an entity must
+//! not be rewritten: the blob files that the entity refers to would count as garbage.
 
 use std::ops::Range;
 

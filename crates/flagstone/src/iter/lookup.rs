@@ -1,6 +1,6 @@
-//! What the versions of one key amount to.
+//! The result of the versions of one key.
 //!
-//! Versions are taken from newest to oldest; `T` is the newest visible range tombstone that covers
+//! Versions are taken from newest to oldest. `T` is the newest visible range tombstone that covers
 //! the key in the sources seen so far. A version older than `T` counts as a deletion.
 //!
 //! ```text

@@ -7,12 +7,11 @@
 //!    / 2`.
 //! 2. When the winner has moved, it replays the matches on its way up: one comparison per level of
 //!    the tree.
-//! 3. Matches compare the first eight bytes of the user keys as integers, and whole keys only when
+//! 3. Matches compare the first eight bytes of the user keys as integers, and whole keys only if
 //!    these are equal.
-//! 4. Equal keys are won by the newer source when moving forward, and by the older one when moving
-//!    back.
-//! 5. To change direction, all children but the winner seek to the winner's key and step over it if
-//!    need be.
+//! 4. Of equal keys, the newer source wins when moving forward, the older one when moving back.
+//! 5. To change direction, all children but the winner seek to the winner's key and step past it if
+//!    necessary.
 
 use std::cmp::Ordering;
 

@@ -1,11 +1,12 @@
-//! Merging what the structures hold into what a user sees.
+//! Merges the contents of memtables and tables into what a user sees.
 //!
 //! - `merging`: [`MergingIterator`], many cursors as one
-//! - `level`: [`ConcatIterator`], the files of one level as one cursor, opened when reached
-//! - `tombstones`: [`TombstoneView`], the range tombstones of all sources, asked along a scan
-//! - `dead_ranges`: [`DeadRanges`], where scans found nothing but deletions
+//! - `level`: [`ConcatIterator`], the files of one level as one cursor; a file is opened when the
+//!   cursor reaches it
+//! - `tombstones`: [`TombstoneView`], the range tombstones of all sources, queried along a scan
+//! - `dead_ranges`: [`DeadRanges`], ranges in which scans found only deletions
 //! - `db_iter`: [`DbIter`], the keys and values that a snapshot sees
-//! - `lookup`: [`Lookup`], what the versions of one key amount to
+//! - `lookup`: [`Lookup`], the result of the versions of one key
 //! - `entity`: the encoding of wide-column entities
 
 mod db_iter;

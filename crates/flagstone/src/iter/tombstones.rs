@@ -1,10 +1,10 @@
-//! The range tombstones of all sources, asked along a scan.
+//! The range tombstones of all sources, queried along a scan.
 //!
-//! 1. Around the key asked last, each source remembers a stretch of places (from, until) over which
-//!    its answer is the same: a fragment of its tombstones, or a gap between two.
+//! 1. Around the key queried last, each source remembers a stretch (from, until) in which its
+//!    answer is the same: a fragment of its tombstones, or a gap between two.
 //! 2. The view remembers the stretch common to all sources, so a scan compares each key with one
 //!    end of one stretch.
-//! 3. A key outside makes those sources look again whose own stretch it left.
+//! 3. For a key outside the common stretch, the sources whose own stretch it left search again.
 
 use std::cmp::Ordering;
 

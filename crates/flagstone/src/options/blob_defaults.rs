@@ -1,5 +1,5 @@
-//! The settings of blob files that follow from others where they are not set, and how an OPTIONS
-//! file keeps that they are not.
+//! Blob settings whose defaults follow from other settings, and how an OPTIONS file records that
+//! they were not set.
 
 use crate::base::compression::CompressionType;
 
@@ -8,11 +8,11 @@ use super::choices::CompactionStyle;
 use super::table::Settings;
 use super::value::NOT_SET;
 
-/// The settings that may be left open. The first one decides what the others are by default.
+/// The settings that may be left open. The first one decides the defaults of the others.
 const LEFT_OPEN: [&str; 3] = ["enable_blob_files", "min_blob_size", "blob_compression_type"];
 
-/// The name of the line of an OPTIONS file that says which are. An older version knows no such
-/// option, and passes over it.
+/// Name of the line in an OPTIONS file that lists the settings left open. An older version does not
+/// know this option and ignores it.
 const NOTE: &str = "left_open";
 
 impl CfSettings {
@@ -21,21 +21,21 @@ impl CfSettings {
         self.enable_blob_files.unwrap_or(self.compaction_style != CompactionStyle::Fifo)
     }
 
-    /// The smallest value, in bytes, that is large.
+    /// Smallest value, in bytes, that goes to a blob file.
     pub(crate) fn smallest_blob(&self) -> u64 {
         self.min_blob_size.unwrap_or(if self.enable_blob_files.is_some() { 0 } else { 4096 })
     }
 
-    /// How values in blob files are compressed.
+    /// Compression of values in blob files.
     pub(crate) fn blob_compression(&self) -> CompressionType {
         let by_default =
             if self.enable_blob_files.is_some() { CompressionType::None } else { self.compression };
         self.blob_compression_type.unwrap_or(by_default)
     }
 
-    /// How many times the bytes of live values blob files may take before writers are delayed; 0
-    /// for any. It is `burst_space_amplification`, or `max_space_amplification` where that allows
-    /// more, or anything.
+    /// Bytes that blob files may take before writers are delayed, as a multiple of the bytes of
+    /// live values; 0 for no limit. It is the larger of `burst_space_amplification` and
+    /// `max_space_amplification`, or 0 if the latter sets no limit.
     pub fn space_in_bursts(&self) -> f64 {
         match self.max_space_amplification {
             most if most > 0.0 => most.max(self.burst_space_amplification),
@@ -85,8 +85,8 @@ impl CfSettings {
     }
 }
 
-/// What an OPTIONS file says of a family's blob files beside the values in force, for when all of
-/// these are known.
+/// What an OPTIONS file says about a family's blob files besides values, kept until all values are
+/// known.
 #[derive(Default)]
 pub(super) struct BlobNotes {
     left_open: Vec<String>,
@@ -95,7 +95,7 @@ pub(super) struct BlobNotes {
 }
 
 impl BlobNotes {
-    /// Whether a line of ours is no more than such a note.
+    /// Whether a line of ours is only such a note.
     pub(super) fn takes(&mut self, name: &str, value: &str) -> bool {
         self.bounds_space |= name == "max_space_amplification";
         self.bounds_bursts |= name == "burst_space_amplification";
@@ -106,7 +106,7 @@ impl BlobNotes {
         name == NOTE
     }
 
-    /// What follows for the family.
+    /// Applies the notes to the family.
     pub(super) fn act_on(&self, settings: &mut CfSettings) {
         settings.open_again(&self.left_open);
         // Whoever wrote the one and not the other kept to it at every moment.

@@ -1,4 +1,4 @@
-//! Settings that others bound.
+//! Settings that are limited by other settings.
 
 use super::assembled::ColumnFamilyOptions;
 use super::memtable_factory::MemTableFactory;

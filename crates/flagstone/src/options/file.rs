@@ -14,19 +14,19 @@
 //! ```
 //!
 //! The engine never needs the file: it says nothing about how to read the other files. Tools learn
-//! from it which comparator, merge operator and prefix extractor a database uses. RocksDB refuses a
-//! file with a name that it does not know, so only names that both RocksDB 7.8 and 11 know are
-//! written as such; what only this engine has, and what was kept of other releases' names, stands
-//! in comments of the form `# flagstone:name=value`. One of these, `left_open`, is no setting: it
-//! names those of the family whose values above follow from others, since no caller has set them.
+//! from it which comparator, merge operator and prefix extractor a database uses. RocksDB rejects a
+//! file with an unknown name, so only names known to both RocksDB 7.8 and 11 are written as such.
+//! Names that only this engine has, and names kept from other releases, are written in comments of
+//! the form `# flagstone:name=value`. One of these, `left_open`, is not a setting: it lists the
+//! family's settings above that no caller has set, and whose values follow from others.
 //!
-//! That a file was cut off shows at its end: ours names its last line in its first, RocksDB's ends
-//! in the options of tables and an empty line, behind which a user may have written comments. (One
-//! of RocksDB that was cut between two families cannot be told from one that has no more of them,
-//! but by the families that the MANIFEST has: the command line compares them, RocksDB refuses to
-//! open some families alone.) That end a database's file must have, also if somebody has changed
-//! it: behind any of its lines it may have been cut. Text that a program hands over ([`parse`]) may
-//! end as it likes, as RocksDB's example does, but what names a last line must have it.
+//! **Truncation.** A database's file must have its end, even after a user has edited it, because it
+//! may have been cut off after any line. Our files name their last line in their first. RocksDB's
+//! end with the options of tables and an empty line, after which a user may have added comments. A
+//! RocksDB file cut off between two families looks complete, except that the MANIFEST has more
+//! families: the command line compares them, and RocksDB refuses to open only some families. Text
+//! that a program passes in ([`parse`]) may end anywhere, as RocksDB's example does, but if it
+//! names a last line it must have it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

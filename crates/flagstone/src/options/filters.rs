@@ -1,4 +1,4 @@
-//! Compaction filters among the options: given in code, named in the OPTIONS file.
+//! Compaction filters as options: supplied in code, named in the OPTIONS file.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! RocksDB's options of releases from 5.0 on, and some before, that no release from 7.8 to 11.9
-//! writes any more.
+//! RocksDB's options of releases from 5.0 on, and a few older ones, that no release from 7.8 to
+//! 11.9 writes any more.
 //!
-//! RocksDB passes over most of them without a word. Here a value other than the former default is
-//! kept, written again in a comment, and told with what became of the option.
+//! RocksDB silently ignores most of them. Here a value other than the former default is kept,
+//! written again in a comment, and reported together with what became of the option.
 
 use super::table::Section;
 

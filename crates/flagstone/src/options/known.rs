@@ -1,6 +1,6 @@
-//! RocksDB's settings that this engine does not act on, and those that only this engine has.
+//! RocksDB's settings that this engine does not act on, and settings that only this engine has.
 //!
-//! None is silently ignored: giving one any value but RocksDB's own default is refused. An existing
+//! None is silently ignored: setting one to any value but RocksDB's default fails. An existing
 //! OPTIONS file may hold other values; they are kept and reported, unless they are [`INERT`].
 
 use crate::base::{Error, Result, SubCode};

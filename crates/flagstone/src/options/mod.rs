@@ -1,20 +1,20 @@
-//! Settings (declared once each, in one table), components, and the OPTIONS file.
+//! Settings (each declared once, in one table), components, and the OPTIONS file.
 //!
-//! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings
-//!   within one
+//! - [`table`]: the one macro that defines everything about a setting; `nested`: settings inside
+//!   another setting
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
-//! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default;
-//!   [`former`]: names that it had once; [`removed`]: our own former names
+//! - [`known`]: RocksDB's other names, accepted only with RocksDB's default; [`former`]: names that
+//!   RocksDB once had; [`removed`]: our own former names
 //! - [`value`], [`choices`], `data_path`, `filter_bits`, `filter_policy`, `memory_budget`,
-//!   `memtable_factory`, `secondary_cache`, `temperature`: how values read and print
+//!   `memtable_factory`, `secondary_cache`, `temperature`: how values are parsed and printed
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together;
-//!   `by_name`: set and read by name; `validate`: what must hold between them; `bounded`: what was
-//!   asked for where that puts something else in force
-//! - [`names`]: what may be set by name, of what, and when
-//! - [`block_cache`]: the cache that databases may share; `calls`: options of single calls
-//! - `progress`: what opening a database tells
-//! - [`mod@file`]: the OPTIONS file; `parser`: its lines, `kept`: what they say that is not acted
-//!   on
+//!   `by_name`: set and read by name; `validate`: constraints between them; `bounded`: settings
+//!   limited by others, with the values that were asked for
+//! - [`names`]: which names can be set, for what, and when
+//! - [`block_cache`]: a cache that databases can share; `calls`: options of single calls
+//! - `progress`: progress of opening a database
+//! - [`mod@file`]: the OPTIONS file; `parser`: its lines; `kept`: settings in it that have no
+//!   effect
 
 pub mod assembled;
 mod blob_defaults;

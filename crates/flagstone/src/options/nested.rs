@@ -1,4 +1,4 @@
-//! Structs of settings as the value of one setting: `{a=1;b=2;}`.
+//! Structs of settings that are the value of one setting: `{a=1;b=2;}`.
 
 use super::known::{NEWER_NESTED, check_nested};
 use super::table::Settings;

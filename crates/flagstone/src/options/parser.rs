@@ -1,21 +1,20 @@
 //! How the lines of an OPTIONS file become options.
 //!
-//! RocksDB refuses a file that names an option that it does not know. Files of other releases are
-//! read here all the same:
+//! RocksDB rejects a file that names an unknown option. Here files of other releases are read:
 //!
-//! 1. A name that is known, and a value that the engine has: the option is set.
-//! 2. A name that RocksDB has or once had ([`known`], [`former`]): its default is passed over; any
+//! 1. A known name with a supported value: the option is set.
+//! 2. A name that RocksDB has or once had ([`known`], [`former`]): its default is ignored, and any
 //!    other value is kept.
-//! 3. Any other name, an unknown section, or a choice that is not known: kept, where another
-//!    program wrote the file. In text of no known origin it is a mistake.
-//! 4. A compression or a checksum that is not known is an error: tables could not be read. So is a
+//! 3. Any other name, an unknown section, or an unknown choice: kept if another program wrote the
+//!    file. In text of unknown origin it is an error.
+//! 4. An unknown compression or checksum is an error, because tables could not be read. So is a
 //!    malformed value.
 //!
-//! As in RocksDB, a line that makes no sense is `InvalidArgument`, and a file that lacks a section
-//! is `Corruption`.
+//! As in RocksDB, a malformed line is `InvalidArgument`, and a file that lacks a section is
+//! `Corruption`.
 //!
 //! What is kept is written again ([`super::file::print`]). A comparator, merge operator or kind of
-//! table that the engine does not have is kept, too, and asked for when the database is opened.
+//! table that the engine does not have is kept too, and required when the database is opened.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;

@@ -1,8 +1,8 @@
 //! Options that earlier versions of this engine had, and RocksDB never did.
 //!
-//! OPTIONS files still hold them as comments, and programs still set them. They are accepted with
-//! any value and have no effect; a value other than the former default is reported, and not written
-//! again.
+//! OPTIONS files still contain them as comments, and programs still set them. They are accepted
+//! with any value and have no effect. A value other than the former default is reported, and not
+//! written again.
 
 use std::fmt;
 

@@ -1,11 +1,11 @@
-//! Caches in RocksDB's words: `block_cache` and `blob_cache` as structs, and `secondary_cache` as
-//! an address.
+//! Caches in RocksDB's notation: `block_cache` and `blob_cache` as structs, and `secondary_cache`
+//! as an address.
 //!
 //! ```text
 //! block_cache      8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
 //!                  secondary_cache={compressed_secondary_cache://capacity=16M;...};},
-//!                  or auto: what a memory_budget in bytes leaves, from 32M on as much as misses are
-//!                  worth with one of auto, and 32M without
+//!                  or auto: what is left of a memory_budget in bytes; sized by its misses, from 32M on, with a budget
+//!                  of auto; 32M without a budget
 //! blob_cache       the same without a secondary_cache, or nullptr
 //! secondary_cache  compressed_secondary_cache://capacity=16M;compression_type=kLZ4Compression;..., or nullptr
 //! ```

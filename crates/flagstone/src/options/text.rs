@@ -1,4 +1,4 @@
-//! Escapes and nesting of option text.
+//! Escapes and nesting in option text.
 //!
 //! ```text
 //! escaped   '\\' before '\\', '#', ':'; line ends as "\\n" and "\\r"

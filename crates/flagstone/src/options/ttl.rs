@@ -1,4 +1,5 @@
-//! What deals with the stamps of a TTL database, as RocksDB writes it into an OPTIONS file.
+//! The components that handle the time stamps of a TTL database, as RocksDB writes them to an
+//! OPTIONS file.
 //!
 //! ```text
 //! merge_operator={id=TtlMergeOperator;user_operator=OPERATOR;}

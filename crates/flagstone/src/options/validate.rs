@@ -1,4 +1,5 @@
-//! What must hold between settings, and how RocksDB would mend those that do not fit together.
+//! Constraints between settings, and the corrections that RocksDB makes to settings that do not fit
+//! together.
 
 use super::assembled::{ColumnFamilyOptions, Options};
 use super::cf_settings::CfSettings;

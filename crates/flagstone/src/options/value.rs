@@ -1,4 +1,4 @@
-//! How the value of a setting reads, prints, and is drawn at random.
+//! How a setting's value is parsed, printed, and drawn at random.
 
 use std::num::IntErrorKind;
 use std::ops::RangeInclusive;

@@ -1,7 +1,7 @@
-//! Large values out of blob files of which parts may be damaged or gone.
+//! Reads large values from blob files that may be damaged in part or missing.
 //!
-//! A record is taken if it is intact itself: its header and its bytes have checksums, and it holds
-//! its key. The file's own header and footer are not needed.
+//! A record is used if it is intact: its header and its bytes have checksums, and it contains its
+//! key. The file's own header and footer are not needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub(super) fn by_recorded_sizes(
         };
         if own != number {
             report.note(format!(
-                "{} is the blob file {own}.blob, by the size that the MANIFEST has, and was read as that.",
+                "{} is the blob file {own}.blob, judging by the size in the MANIFEST, and was read as such.",
                 listed.path.display()
             ));
         }
@@ -165,12 +165,14 @@ impl Blobs {
         let bad = |what: &str| place(Error::corruption(format!("a large value is lost: {what}")));
         let end = index.offset.checked_add(index.size);
         let start = index.offset.checked_sub(head_size);
-        let (Some(start), Some(end)) = (start, end) else { return Err(bad("its address is none")) };
+        let (Some(start), Some(end)) = (start, end) else {
+            return Err(bad("its address is invalid"));
+        };
         if end > listed.bytes {
             return Err(bad("the file ends before it does"));
         }
         if index.size > PART_SIZE_MAX {
-            return Err(bad("it is longer than any"));
+            return Err(bad("its size is impossible"));
         }
         let file = self.source.at(&listed.path);
         let read = |offset: u64, size: u64| -> Result<Vec<u8>> {
@@ -187,7 +189,7 @@ impl Blobs {
             && header.value_size == index.size
             && &head[RECORD_HEADER_SIZE..] == user_key;
         if !is_own {
-            return Err(bad("the record there is of another key or size"));
+            return Err(bad("the record there has another key or size"));
         }
         let crc = crc32c(user_key);
         if is_read_in_pieces(index) {
@@ -222,14 +224,14 @@ impl Blobs {
                     })
                 };
                 if !is_wanted && !knows_tables && holds_a_value() {
-                    let what = "nothing that survives refers to the values in it: they are garbage, or the tables are gone that \
-                                did";
+                    let what = "nothing that is left refers to the values in it: they are garbage, or the tables that referred \
+                                to them are lost";
                     report.lose_whole(Error::corruption(what).at(&listed.path), None);
                 }
                 let why = if is_wanted {
-                    "another file of its number has what is referred to"
+                    "another file with its number holds the values that are referred to"
                 } else {
-                    "nothing that survives refers to it"
+                    "nothing that is left refers to it"
                 };
                 report.files.push(SalvagedFile {
                     path: listed.path,
@@ -244,7 +246,7 @@ impl Blobs {
             report.note(format!("{number}.blob is missing, although keys refer to it."));
         }
         if self.missing.len() > MISSING_NAMED {
-            report.note("More blob files are missing to which keys refer.");
+            report.note("More blob files that keys refer to are missing.");
         }
     }
 }

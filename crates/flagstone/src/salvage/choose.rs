@@ -1,25 +1,25 @@
 //! Which versions of a key go into the new database: a pure function.
 //!
-//! 1. What a range deletion covers is deleted. So is what lies below a deletion, a value or an
-//!    entity.
-//! 2. Several copies of one write (the same sequence number) may be there: an input of a compaction
-//!    beside its output, a WAL beside the table that was flushed from it. One of them is taken: a
-//!    value rather than a merge operand, which may have been merged into it; of operands the one in
-//!    the oldest file, where nothing has been merged into it yet. A WAL is older than any table.
-//! 3. A value that lost its sequence number at the bottom of a tree may have those operands in it
-//!    that lie in older tables: [`under_operands`]. Where nothing tells, it is taken, and said.
-//!    Operands out of a WAL that had been flushed give way to both: they count where tables have
-//!    neither an operand as new nor such a value. A value or deletion out of one stands before such
-//!    a value, and it is said that it may be older: what it was flushed to is lost, or was merged
-//!    into that.
-//! 4. A reference to a large value that is lost does not count, nor an entity that cannot be read:
-//!    an intact older version shows again. It is reported.
-//! 5. Deletions themselves are not kept. Everything that they could hide is here, and is judged
-//!    here.
-//! 6. Of a deletion in a table of which nothing is said a newer table's value without a sequence
-//!    number may have been written since, if a compaction has replaced the deletion's table. It is
-//!    deleted, and said: sound databases have many that lay below, and to bring all these back
-//!    would be worse.
+//! 1. Entries that a range deletion covers are deleted, and so are entries below a deletion, a
+//!    value or an entity.
+//! 2. One write (the same sequence number) may exist in several copies: in an input and the output
+//!    of a compaction, or in a WAL and the table flushed from it. One copy is used. A value is
+//!    preferred to a merge operand, which may have been merged into it. Of operands the one in the
+//!    oldest file is used, because nothing has been merged into it yet. A WAL is older than any
+//!    table.
+//! 3. A value that lost its sequence number at the bottom of the tree may already contain operands
+//!    that are in older tables: [`under_operands`]. If that is unknown, the value is used, with a
+//!    report. Operands from a WAL that had been flushed yield to both: they are used if tables have
+//!    neither an operand as new nor such a value. A value or deletion from such a WAL takes
+//!    precedence over such a value, with a report that it may be older: the table it was flushed to
+//!    is lost, or was merged into that value.
+//! 4. A reference to a lost large value is not used, nor is an entity that cannot be decoded. An
+//!    intact older version takes its place, with a report.
+//! 5. Deletions themselves are not kept: everything that they could hide is judged here.
+//! 6. A newer table's value without a sequence number may have been written after a deletion in a
+//!    table of unknown state, if a compaction has replaced the deletion's table. The value is
+//!    deleted, with a report: sound databases have many such values that were below the deletion,
+//!    and bringing them all back would be worse.
 
 use crate::base::{FileNumber, SequenceNumber, ValueType};
 

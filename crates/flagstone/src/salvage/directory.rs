@@ -1,4 +1,4 @@
-//! Which files of a database the directories hold, known by their names.
+//! The files of a database found in its directories, identified by their names.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -181,7 +181,7 @@ impl Directory {
         if !history.is_trusted {
             self.absent_wals.iter().for_each(|wals| {
                 report.note(format!(
-                    "{} is not there, where the options say that WALs lie: nothing tells whether there were any.",
+                    "{} is missing, where the options say that the WALs are; it is unknown whether there were any.",
                     wals.display()
                 ));
             });
@@ -229,7 +229,7 @@ impl Directory {
                 continue;
             }
             report.note(format!(
-                "{} is not there, where older options say that tables of family '{}' lie, which may have been dropped since.",
+                "{} is missing, where older options say that tables of family '{}' are; the family may have been dropped since.",
                 error.path().unwrap_or(Path::new("")).display(),
                 namers.families.join("', '")
             ))

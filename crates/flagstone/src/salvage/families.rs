@@ -1,7 +1,7 @@
-//! Which families there are, and what has been found of each.
+//! The column families, and what was found of each.
 //!
-//! Names and numbers come from the MANIFEST, else from the properties of tables. What belongs to no
-//! known family waits until all others are known (`unknown`).
+//! Names and numbers come from the MANIFEST, otherwise from the properties of tables. Tables of no
+//! known family wait until all other tables are assigned (`unknown`).
 
 mod doubts;
 

@@ -1,5 +1,4 @@
-//! The source's files: read, never written, and only some of them open at a time, however many
-//! there are.
+//! The source's files. They are only read, and a limited number of them is open at a time.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

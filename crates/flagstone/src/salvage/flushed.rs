@@ -1,10 +1,10 @@
-//! Up to which write tables have everything of a family, by what they say themselves. It counts
-//! where no MANIFEST tells it.
+//! Up to which write a family's tables are complete, according to the tables themselves. Used if no
+//! MANIFEST says so.
 //!
-//! Each table speaks of the database that wrote it. Of this one's WALs those of another say
-//! nothing: what these alone have would be lost. They are right where this database goes on from
-//! that one, as from a backup that was restored. So a write that such a table may have counts, and
-//! is in doubt.
+//! Each table refers to the database that wrote it. Tables of another database say nothing about
+//! this one's WALs: believing them would lose what is only in these WALs. They are right only if
+//! this database continues the other one, for example as a restored backup. So a write that such a
+//! table may contain is used, and reported as doubtful.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! What the MANIFEST says of the database, as far as it can be read.
+//! What the MANIFEST says about the database, as far as it can be read.
 //!
-//! 1. The MANIFEST is the one that CURRENT names, or the newest there is. Every intact edit of it
-//!    counts, also behind damage.
-//! 2. It is *trusted* if it is whole and agrees with the directory: then the tables that it names
-//!    as live are the database, and others are leftovers. If it is not trusted, every table counts
+//! 1. The MANIFEST is the one that CURRENT names, or the newest one there is. Every intact edit in
+//!    it is used, even after damage.
+//! 2. It is *trusted* if it is complete and matches the directory. Then the tables that it lists as
+//!    live are the database, and others are leftovers. If it is not trusted, every table is used
 //!    that no edit has removed.
 
 use super::directory::Directory;
@@ -130,8 +130,8 @@ impl History {
         let Some(path) = history.take_first_of_its_own(fs, source, directory, &candidates, report)
         else {
             report.note(
-                "There is no MANIFEST: every table counts. Tables that a compaction had replaced, but not yet removed, \
-                 may bring back older versions; and nothing tells whether a table or WAL is missing.",
+                "There is no MANIFEST, so every table is used. Tables that a compaction had replaced but not yet removed may \
+                 bring back older versions, and a missing table or WAL goes unnoticed.",
             );
             return history;
         };
@@ -142,8 +142,7 @@ impl History {
             history.give_up_older_blobs();
         } else {
             report.note(format!(
-                "{} is not whole or does not agree with the directory: every table counts that no intact part of it \
-                 removes.",
+                "{} is incomplete or does not match the directory, so every table is used that no intact part of it removes.",
                 path.display()
             ));
         }
@@ -171,7 +170,7 @@ impl History {
             };
             if read.is_of_another_database(fs, source, directory) {
                 report.note(format!(
-                    "{} was left out: it is another database's, {}; no table here is of that one, nor is the file IDENTITY.",
+                    "{} was left out: it belongs to another database, {}, and neither a table here nor the file IDENTITY does.",
                     path.display(),
                     read.database.as_deref().unwrap_or_default()
                 ));
@@ -189,7 +188,7 @@ impl History {
         *self = read;
         if self.ends_torn {
             report.note(format!(
-                "{} ends in an edit of which only a part is there, as after a power loss: it has not taken place.",
+                "{} ends in an incomplete edit, as after a power loss; that edit never took effect.",
                 path.display()
             ));
         }

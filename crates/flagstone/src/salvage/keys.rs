@@ -1,4 +1,4 @@
-//! Judging one key after the other, and writing what counts.
+//! Judges one key after the other, and writes the versions that are used.
 
 use std::cell::Cell;
 
@@ -55,8 +55,8 @@ impl Unclear {
         let Self { twice, unlisted, older, deleted, missing } = self;
         if twice.keys > 0 {
             let what = format!(
-                "without a whole MANIFEST nothing tells whether {} of family '{family}' {} merge operands twice: above a \
-                 newer table's value, and in it",
+                "without a complete MANIFEST it is unknown whether {} of family '{family}' {} merge operands twice: on top of \
+                 a newer table's value, and already in it",
                 counted(twice.keys, "key"),
                 form(twice.keys, "has", "have")
             );
@@ -64,7 +64,7 @@ impl Unclear {
         }
         if unlisted.keys > 0 {
             let what = format!(
-                "{} of family '{family}' {} lost than a report has room for",
+                "{} of family '{family}' {} lost than this report lists",
                 counted(unlisted.keys, "more large value"),
                 form(unlisted.keys, "is", "are")
             );
@@ -72,24 +72,24 @@ impl Unclear {
         }
         if older > 0 {
             report.note(format!(
-                "{} of family '{family}' {} as a WAL has them that had been flushed, as a table is damaged or \
-                 missing that may have held them; tables that are left have other values for them, which may be newer.",
+                "{} of family '{family}' {} from a WAL that had been flushed, because a table that may have held them is \
+                 damaged or missing; the tables that are left have other values for them, which may be newer.",
                 counted(older, "key"),
                 form(older, "comes", "come")
             ));
         }
         if deleted > 0 {
             report.note(format!(
-                "{} of family '{family}' may have been deleted: a range deletion is over them, and nothing tells \
-                 whether they were written before it or since, as they have lost their sequence numbers.",
+                "{} of family '{family}' may have been deleted: a range deletion covers them, and because they have lost their \
+                 sequence numbers it is unknown whether they were written before or after it.",
                 counted(deleted, "key")
             ));
         }
         if missing > 0 {
             report.note(format!(
-                "{} of family '{family}' {} taken for deleted, although a newer table has values for them: nothing \
-                 tells whether these were written since, as they have lost their sequence numbers. That can be only if a \
-                 compaction had replaced a table which was not removed yet.",
+                "{} of family '{family}' {} treated as deleted although a newer table has values for them: because these have \
+                 lost their sequence numbers it is unknown whether they were written later. This is possible only if a \
+                 compaction had replaced a table that was not removed yet.",
                 counted(missing, "key"),
                 form(missing, "is", "are")
             ));

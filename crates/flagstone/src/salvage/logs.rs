@@ -1,16 +1,16 @@
-//! Records out of WALs, those behind damage included.
+//! Reads records from WALs, including those after damage.
 //!
-//! 1. A batch counts if its record is intact and it reads to its end. What it does to a family is
-//!    left out if the family's tables have it already: by the MANIFEST's word, or because they hold
-//!    newer writes, for memtables reach tables in order. Not so where tables of the family are
-//!    damaged or missing: of keys that these held it may be what is lost.
-//! 2. Damage is a loss, but for what ends every log: zeros that were reserved, and records of a
-//!    file's earlier life.
-//! 3. Operations of write-prepared transactions share sequence numbers, as RocksDB replays them: a
-//!    number goes up at a mark without meaning behind operations, which ends a batch, and at a key
-//!    that the batch has already.
-//! 4. Each log says how the one before it ended (see `wal/predecessor.rs`), so that a tail that is
-//!    cleanly cut off is noticed. How far one goes that cannot be read nobody knows.
+//! 1. A batch is used if its record is intact and it can be read to its end. Its operations on a
+//!    family are left out if the family's tables already have them: according to the MANIFEST, or
+//!    because the tables hold newer writes (memtables are flushed in order). They are not left out
+//!    if tables of the family are damaged or missing and may have held the keys.
+//! 2. Damage is a loss, except for what ends every log: reserved zeros, and records from an earlier
+//!    use of the file.
+//! 3. Operations of write-prepared transactions share sequence numbers, as RocksDB replays them.
+//!    The number increases at a noop after operations, which ends a batch, and at a key that the
+//!    batch already has.
+//! 4. Each log records how the one before it ended (see `wal/predecessor.rs`), which reveals a
+//!    cleanly cut off tail. The end of a log that cannot be read is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -90,7 +90,7 @@ pub(super) fn by_own_numbers(
         let own = other.filter(|_| misnamed.contains(&number)).unwrap_or(number);
         if own != number {
             report.note(format!(
-                "{} is the WAL {own}.log, by what its records say, and was read as that.",
+                "{} is the WAL {own}.log, judging by its records, and was read as such.",
                 listed.path.display()
             ));
         }
@@ -224,8 +224,7 @@ impl Logs<'_, '_> {
             kind: SalvagedKind::Wal,
             bytes: listed.bytes,
             records,
-            left_out: (records == 0)
-                .then(|| "it holds nothing that the tables do not hold".to_string()),
+            left_out: (records == 0).then(|| "the tables hold all of it".to_string()),
         });
         Ok(())
     }
@@ -326,7 +325,7 @@ impl Logs<'_, '_> {
         let summary = batch.validate().map_err(Refused::Batch)?;
         if summary.has_transaction_markers {
             return Err(Refused::Batch(Error::not_supported(
-                "a batch of a two-phase transaction: whether it was committed is not looked for",
+                "a batch of a two-phase transaction; salvage does not check whether it was committed",
             )));
         }
         let is_timestamped = |id| reader.timestamp_size(id) > 0;
@@ -410,7 +409,7 @@ impl Logs<'_, '_> {
         if self.is_archive || self.unreadable.contains(&number) || noted.is_held(end) {
             return;
         }
-        let missed = format!("the log should go on {}", noted.missed(end));
+        let missed = format!("the log should continue {}", noted.missed(end));
         match (self.torn.get_mut(&number), known) {
             // One loss, however much of the log is gone behind the record that is cut off.
             (Some(torn), _) => {
@@ -451,9 +450,9 @@ fn what(kind: &DamageKind) -> &'static str {
             "a part of a record is missing"
         }
         DamageKind::Decompression => "a compressed record is damaged",
-        DamageKind::Zeros { .. } => "zeros in the place of records",
+        DamageKind::Zeros { .. } => "zeros instead of records",
         DamageKind::OldRecord { .. } => {
-            "a record of the file's earlier life in the place of another"
+            "a record from an earlier use of the file instead of another"
         }
         _ => "a record is malformed",
     }

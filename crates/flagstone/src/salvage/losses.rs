@@ -1,4 +1,4 @@
-//! The keys of which damaged or missing tables may have cost a family something.
+//! The keys of a family that damaged or missing tables may have held.
 
 use crate::base::Comparator;
 

@@ -1,4 +1,4 @@
-//! All tables of a family as one walk from key to key.
+//! All tables of a family, walked together from key to key.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

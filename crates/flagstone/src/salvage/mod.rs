@@ -1,17 +1,16 @@
-//! Rebuilding a database from whatever files are left (RocksDB's `RepairDB`, which works in place
-//! and loses large values).
+//! Rebuilds a database from the files that are left (RocksDB's `RepairDB` works in place and loses
+//! large values).
 //!
-//! 1. `directory`: which files there are, and what the MANIFEST says, as far as it is intact.
-//! 2. Tables: each is looked at as a whole (`sst::TableRemains`), block by block; damage is noted
-//!    with the keys it may concern.
-//! 3. `logs`: what WALs hold beyond that. `runs`: records that are not in order are sorted into
-//!    temporary tables.
-//! 4. `merge`: all of a family, key by key; `keys`: what of each is written; `choose`: which of its
-//!    versions count; `blobs`: its large values.
+//! 1. `directory`: which files there are, and what the intact parts of the MANIFEST say.
+//! 2. Tables: each is examined block by block (`sst::TableRemains`); damage is noted with the keys
+//!    that it may affect.
+//! 3. `logs`: what WALs hold beyond the tables. `runs`: records that are not in order are sorted
+//!    into temporary tables.
+//! 4. `merge`: all of a family, key by key; `keys`: what is written for each key; `choose`: which
+//!    of its versions are used; `blobs`: its large values.
 //! 5. `output`: a new database. The source is only read.
 //!
-//! What cannot be read is reported and passed over; only a failure to write the new database ends
-//! the work.
+//! Unreadable data is reported and skipped. Only a failure to write the new database ends the work.
 
 mod blobs;
 mod choose;
@@ -168,11 +167,11 @@ fn note_owner(fs: &dyn FileSystem, source: &Path, directory: &Path, report: &mut
     match another_owner(fs, source, directory) {
         Ok(None) => {}
         Ok(Some(owner)) => report.note(format!(
-            "{shown} belongs to another database, {}: what was taken from there may be that one's, and nothing kept it from \
-             being written to meanwhile.",
+            "{shown} belongs to another database, {}: files read from there may belong to it, and it may have written to them \
+             meanwhile.",
             owner.display()
         )),
-        Err(error) => report.note(format!("Whether {shown} belongs to another database is not known: {error}")),
+        Err(error) => report.note(format!("It is unknown whether {shown} belongs to another database: {error}")),
     }
 }
 
@@ -194,8 +193,7 @@ fn lock_source(
         Err(error) if error.code() == Code::Busy => Err(error),
         Err(error) => {
             report.note(format!(
-                "The database was read without holding its lock, so that nothing kept another process from writing to it \
-                 meanwhile: {error}"
+                "The database was read without its lock, so another process may have written to it meanwhile: {error}"
             ));
             Ok(None)
         }
@@ -301,7 +299,7 @@ impl Salvage<'_> {
         let doubt = if history.is_trusted {
             ""
         } else {
-            "; whether it was still needed, the MANIFEST does not tell for certain"
+            "; the MANIFEST does not show for certain whether it was still needed"
         };
         for (number, table) in missing {
             let range = user_range(&table.smallest, &table.largest);
@@ -320,7 +318,7 @@ impl Salvage<'_> {
         let flushed = families_in_logs(&self.source, &directory.archived);
         for name in self.families.note_loss_of_tables(&flushed) {
             let what = format!(
-                "family '{name}' has no table, though WALs in the archive were flushed to some: of what these held, only what \
+                "family '{name}' has no table although WALs in the archive were flushed to some; of their contents only what \
                  is in WALs is left"
             );
             self.report.lose_whole(Error::corruption(what), None);
@@ -341,14 +339,11 @@ impl Salvage<'_> {
             return;
         }
         let or_before = if known < newest { ", or the one before," } else { "" };
-        let what = format!(
-            "{newest}.log{or_before} is missing: what it held is lost, if it held anything"
-        );
+        let what = format!("{newest}.log{or_before} is missing; its contents, if any, are lost");
         if was_opened {
             self.report.lose_whole(Error::corruption(what), None)
         } else {
-            self.report
-                .note(format!("{what}; a checkpoint that RocksDB made has none that is empty."))
+            self.report.note(format!("{what}; a checkpoint made by RocksDB omits an empty WAL."))
         }
     }
 
@@ -397,7 +392,7 @@ impl Salvage<'_> {
         let mut merge = Merge::new(order, walks, &mut |error| failures.lose(error, None));
         for wrong in family.options.mend_tables() {
             self.report.note(format!(
-                "Family '{}' has defaults in the place of settings by which no table can be written: {wrong}",
+                "Family '{}' has default settings instead of its own, which no table can be written with: {wrong}",
                 family.name
             ));
         }

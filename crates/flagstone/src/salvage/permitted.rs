@@ -1,4 +1,4 @@
-//! Telling files that this user may not read from files that are lost.
+//! Distinguishes files that this user may not read from files that are lost.
 
 use std::path::Path;
 

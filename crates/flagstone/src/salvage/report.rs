@@ -1,4 +1,4 @@
-//! What a salvage found, in a form for programs; the command puts it into words.
+//! What a salvage found, as data; the command puts it into words.
 
 use std::path::PathBuf;
 

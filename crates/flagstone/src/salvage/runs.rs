@@ -1,7 +1,7 @@
 //! Records that are not in order: those of WALs, and of tables whose blocks had to be searched for.
 //!
-//! They are gathered in memory, sorted, and written to temporary tables, which then are read like
-//! the source's.
+//! They are collected in memory, sorted, and written to temporary tables, which are then read like
+//! the source's tables.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! Looking at tables, and choosing among those of one number.
+//! Examines tables, and chooses among several with the same number.
 //!
-//! A table that lies under another number than its own, as after a mistake in copying, is known by
-//! its identity, which the MANIFEST notes. It waits until all have been looked at, and is taken if
-//! no whole one was found under its own.
+//! A table may lie under a wrong number, for example after a mistake in copying. It is recognised
+//! by its unique id, which the MANIFEST records. It waits until all tables have been examined, and
+//! is used if no complete table was found under the right number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -118,7 +118,7 @@ impl Salvage<'_> {
                 misnamed.replaced.push((number, listed.path.clone()));
                 misnamed.suspects.push((
                     listed.clone(),
-                    "it is another database's, or of another time".to_string(),
+                    "it belongs to another database, or to another time".to_string(),
                 ));
                 continue;
             }
@@ -127,7 +127,7 @@ impl Salvage<'_> {
             if recorded.is_none() && id.is_some_and(is_named) {
                 misnamed.suspects.push((
                     listed.clone(),
-                    "the MANIFEST names it, under another number".to_string(),
+                    "the MANIFEST lists it under another number".to_string(),
                 ));
                 continue;
             }
@@ -141,7 +141,7 @@ impl Salvage<'_> {
                     self.list_table(
                         listed,
                         0,
-                        Some("another file of its number counts".to_string()),
+                        Some("another file with its number is used".to_string()),
                     );
                     continue;
                 }
@@ -203,7 +203,7 @@ impl Salvage<'_> {
                 None => self.list_table(&listed, 0, Some(why)),
                 Some((number, remains)) => {
                     self.report.note(format!(
-                        "{} is the table {number}.sst, by what it says of itself, and was taken for that.",
+                        "{} is the table {number}.sst, judging by its properties, and was read as such.",
                         listed.path.display()
                     ));
                     misnamed.note(number, &remains);
@@ -217,7 +217,7 @@ impl Salvage<'_> {
                 self.families.history().live.get(&number).filter(|_| !misnamed.has(number));
             let Some(recorded) = recorded else { continue };
             let error = Error::corruption(
-                "this is not the table that the MANIFEST names, but another of that number",
+                "this is not the table that the MANIFEST lists, but another with its number",
             );
             let (family, range) =
                 (recorded.family, user_range(&recorded.smallest, &recorded.largest));

@@ -1,24 +1,25 @@
 //! The range tombstones of a family, and how far each reaches.
 //!
-//! A compaction that writes several tables puts a tombstone whole into each that it overlaps, and
-//! readers cut it to the bounds that the MANIFEST gives the table, and that Flagstone notes in a
-//! property, too; RocksDB does not. Beyond them it must not be believed: there it may have done its
-//! work already and be gone, and what was written since may have lost its sequence number at the
-//! bottom of the tree.
+//! A compaction that writes several tables puts each tombstone whole into every table that it
+//! overlaps. Readers cut it to the table's bounds, which the MANIFEST records and Flagstone (but
+//! not RocksDB) also notes in a property. Beyond these bounds a tombstone must not be used: there
+//! it may have done its work and been dropped, and later writes may have lost their sequence
+//! numbers at the bottom of the tree.
 //!
-//! Nor must it be within them if a compaction has replaced its table, which is still there since a
-//! cursor held it, or its removal was cut off. What counts only a whole MANIFEST tells. Where that
-//! does not name the table, or there is none,
+//! A tombstone must not be used within the bounds either if a compaction has replaced its table,
+//! and the table still exists because a cursor held it or its removal was interrupted. Only a
+//! complete MANIFEST shows which tables are live. If it does not list the table, or there is no
+//! MANIFEST:
 //!
 //! - entries with a sequence number are judged by it
-//! - entries without are deleted if their table is older than the tombstone's
-//! - other entries without one are kept, and it is said of how many keys. This may bring back some
-//!   that were deleted, as a tombstone that counts may lie above what was compacted since; to lose
-//!   one would be worse.
+//! - entries without one are deleted if their table is older than the tombstone's
+//! - other entries without one are kept, and their number of keys is reported. This may bring back
+//!   some deleted entries, because a valid tombstone may be above tables compacted since; losing an
+//!   entry would be worse.
 //!
-//! Those of a WAL that was flushed stand in tables, too, if these are whole. So they count only for
-//! keys that damage may have cost something, and of entries without a sequence number only for
-//! those in tables that are older than the WAL.
+//! Tombstones of a flushed WAL are also in tables, if these are complete. So they are used only for
+//! keys that damage may have affected, and for entries without a sequence number only if these are
+//! in tables older than the WAL.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

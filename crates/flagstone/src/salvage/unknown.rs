@@ -1,12 +1,12 @@
-//! Tables whose family nothing tells: neither the MANIFEST nor they themselves.
+//! Tables whose family is unknown: neither the MANIFEST nor the tables name it.
 //!
-//! 1. They wait until all other tables have been looked at, and WALs for the families in them:
-//!    where there is but the default family, they are its.
-//! 2. Else two of them may be of two families, or of one, and nothing tells which hides what in the
-//!    other. So tables whose ranges of keys are apart share a family, and those that overlap do
-//!    not: nothing is hidden that counts. What hides what is for who knows the data.
-//! 3. For each family they count as lost: what it has of their keys in a WAL is taken from there,
-//!    although tables had it.
+//! 1. They wait until all other tables have been examined, and the WALs have been searched for
+//!    families. If there is only the default family, they belong to it.
+//! 2. Otherwise two of them may belong to two families, or to one, and it is unknown which one's
+//!    entries hide the other's. So tables with disjoint key ranges share a family, and overlapping
+//!    tables do not. That way nothing valid is hidden; the user decides which version is right.
+//! 3. Their keys count as lost for each family: entries for these keys in a family's WALs are used
+//!    although tables had them.
 
 use super::families::{Families, UNKNOWN_FAMILY};
 use super::report::SalvageReport;
@@ -117,7 +117,7 @@ impl Families {
             } else {
                 let name = self.share(&mut groups, *number, comparator, range.clone());
                 let what = format!(
-                    "nothing is left that says to which family this table belongs: its records are in family '{name}'"
+                    "nothing shows which family this table belongs to; its records are in family '{name}'"
                 );
                 let path = table.remains.path();
                 if self.history().is_trusted {
@@ -140,8 +140,8 @@ impl Families {
             let names: Vec<String> =
                 groups.iter().map(|group| format!("'{}'", group.name)).collect();
             report.note(format!(
-                "Of tables with the same range of keys nothing says whether they are of one family, nor which is newer: they \
-                 came into families of their own, {}. Among them may be older versions of keys, and keys that had been deleted.",
+                "Nothing shows whether tables with the same range of keys belong to one family, or which is newer, so they are \
+                 in families of their own: {}. These may hold older versions of keys, and deleted keys.",
                 names.join(", ")
             ));
         }

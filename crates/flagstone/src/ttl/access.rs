@@ -1,4 +1,4 @@
-//! Writing and reading.
+//! Writing and reading values with stamps.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

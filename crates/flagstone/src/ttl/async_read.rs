@@ -1,4 +1,4 @@
-//! Reads for tasks, without stamps.
+//! Asynchronous reads that remove stamps.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};

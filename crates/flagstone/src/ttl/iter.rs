@@ -1,4 +1,4 @@
-//! Cursors that take the stamps off.
+//! Cursors that remove stamps.
 
 use super::Rule;
 use crate::base::{Error, Result};

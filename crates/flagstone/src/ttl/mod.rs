@@ -1,9 +1,9 @@
-//! A database whose values carry the time of their writing: RocksDB's `DBWithTTL`, and more.
+//! A database whose values carry the time of their write: RocksDB's `DBWithTTL`, with additions.
 //!
-//! A handle over a [`Db`]: it adds stamps to what is written and takes them off what is read
-//! (`crate::expiry` has the grammar, the filter and the merge operator). Where a family reads
-//! strictly, what has expired is not there; otherwise it is until a compaction comes by, as in
-//! RocksDB.
+//! It is a handle over a [`Db`] that adds stamps to what is written and removes them from what is
+//! read (`crate::expiry` has the grammar, the filter and the merge operator). In a family that
+//! reads strictly, an expired value is not found. Otherwise it is found until a compaction removes
+//! it, as in RocksDB.
 //!
 //! - `open`: opening, families and their times to live
 //! - `access`: writing and reading; `async_read`: reading for tasks; `iter`: cursors

@@ -1,4 +1,4 @@
-//! Opening, and families.
+//! Opening a database with stamps, and its families.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Large values that are written or read piece by piece.
+//! Large values with stamps, written or read piece by piece.
 
 use std::io;
 

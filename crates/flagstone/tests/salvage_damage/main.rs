@@ -270,7 +270,7 @@ fn expect_contents(
     // two. Whose WAL records stand in the place of another's, by its number, it says of itself.
     let is_noted = |word: String| report.notes.iter().any(|note| note.starts_with(&word));
     let is_misnamed =
-        |family: &String| is_noted(format!("Of family '{family}' only WALs are left"));
+        |family: &String| is_noted(format!("Only WALs are left of family '{family}'"));
     let is_doubted = |family: &String| is_noted(format!("Family '{family}' is"));
     let strays: Vec<&Key> =
         found.keys().filter(|(family, _)| family.starts_with("salvaged")).collect();

@@ -16,10 +16,10 @@ use crate::db::tables::live_cursors::Origin;
 use crate::iter::DbIter;
 use crate::options::ReadOptions;
 
-/// A cursor over the keys of one family, in their order, as of one moment.
+/// A cursor over the keys of one family, in order, as of one moment.
 ///
-/// It starts out unpositioned. It keeps the files and memtables alive that it may read; dropping it
-/// lets go of them.
+/// It starts unpositioned. It keeps the files and memtables alive that it may read, until it is
+/// dropped.
 ///
 /// ```
 /// # fn main() -> flagstone::base::Result<()> {
@@ -87,7 +87,8 @@ impl Iter {
         &mut self.cursor.as_mut().expect("not dropped yet").entries
     }
 
-    /// Whether the cursor stands on a key; if not, [`Iter::status`] tells the end from an error.
+    /// Whether the cursor is on a key. If not, [`Iter::status`] distinguishes the end from an
+    /// error.
     #[inline]
     pub fn valid(&self) -> bool {
         self.entries().valid()
@@ -121,7 +122,7 @@ impl Iter {
         self.entries_mut().seek_for_prev(target.as_ref());
     }
 
-    /// Moves on.
+    /// Moves to the next key.
     ///
     /// # Panics
     /// If the cursor is not valid.
@@ -133,7 +134,7 @@ impl Iter {
         self.entries_mut().next();
     }
 
-    /// Moves back.
+    /// Moves to the previous key.
     ///
     /// # Panics
     /// If the cursor is not valid.
@@ -145,7 +146,7 @@ impl Iter {
         self.entries_mut().prev();
     }
 
-    /// The key.
+    /// The current key.
     ///
     /// # Panics
     /// If the cursor is not valid.
@@ -154,10 +155,10 @@ impl Iter {
         self.entries().key()
     }
 
-    /// The value; the cursor stays valid after an error. Large values are read from their blob file
-    /// now, so a scan that asks only for keys never touches one. While several in a row lie closely
-    /// together in a file, those to come are read with them: up to 256 KiB of a file at a time, 4
-    /// MiB together.
+    /// The current value. The cursor stays valid after an error. A large value is read from its
+    /// blob file by this call, so a scan of keys reads no blob file. If several values in a row are
+    /// close together in a file, the next ones are read along: up to 256 KiB of a file at a time, 4
+    /// MiB in all.
     ///
     /// # Errors
     /// `Corruption` or `IoError` of the blob file; a merge operator's refusal.
@@ -169,15 +170,15 @@ impl Iter {
         self.entries_mut().value()
     }
 
-    /// The value, if it is at hand: it always is after [`Iter::value`], until the cursor moves, and
-    /// before it if it was neither merged nor lies in a blob file. Reads nothing, and needs no
+    /// The value, if it is available without reading. It always is after [`Iter::value`], until the
+    /// cursor moves. Before that it is, if it was neither merged nor is in a blob file. Needs no
     /// exclusive access.
     #[inline]
     pub fn found_value(&self) -> Option<&[u8]> {
         self.entries().found_value()
     }
 
-    /// The error that ended the iteration, if one did.
+    /// The error that ended the iteration, if any.
     ///
     /// # Errors
     /// `Corruption`, `IoError`; `Incomplete` for a cursor that must not touch the disk.

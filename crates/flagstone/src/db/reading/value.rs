@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 use crate::sst::BlockSlice;
 
-/// A value that a read returned: pinned where it is cached if possible, else owned.
+/// A value returned by a read. It is pinned in the cache if possible, otherwise owned.
 ///
-/// Holding one keeps its block in memory, not a lock.
+/// Holding a value keeps its block in memory, but no lock.
 #[derive(Clone)]
 pub struct Value(Repr);
 
@@ -21,7 +21,7 @@ enum Repr {
 }
 
 impl Value {
-    /// The bytes as an owned vector; copies if they are pinned.
+    /// The bytes as an owned vector; copies pinned bytes.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
             Repr::Owned(bytes) => bytes,

@@ -1,9 +1,8 @@
-//! A limit on the bytes that background work reads and writes in a second, which several databases
-//! may share.
+//! A limit on the bytes per second that background work reads and writes. Several databases may
+//! share one.
 //!
-//! **Thread safety**: the policy is behind a mutex, which is held for as long as a look takes.
-//! Whoever has to wait sleeps, by the clock of the limiter's world, to the next period and looks
-//! again.
+//! **Thread safety.** The policy is behind a mutex, held for one look at a time. A caller that has
+//! to wait sleeps, by the clock of the limiter's world, until the next period and looks again.
 //!
 //! - `policy`: who is served when
 //! - `file`: a file that asks before it is written or read

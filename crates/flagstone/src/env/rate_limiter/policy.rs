@@ -1,19 +1,19 @@
-//! Who may read or write how much, and when: a pure state machine over a clock that its caller
-//! reads.
+//! Who may read or write how much, and when: a pure state machine that is passed the time.
 //!
-//! 1. Time is cut into periods. Each brings as many bytes as the rate allows in it; what is left
-//!    over is kept for one period.
-//! 2. A request takes from what is there. If that is not enough it queues up for the rest behind
-//!    those of its priority.
-//! 3. When a period brings bytes the queues are served, the higher priority first; in one of
-//!    `fairness` periods those below the user's in the reverse order, so that the lowest never
-//!    starves.
-//! 4. Self-tuned, the rate moves between a twentieth of its limit and the limit: every 100 periods
-//!    it falls by 5% if fewer than half of them ran dry, rises by 5% if more than 90% did, and goes
-//!    to its least if none did.
+//! 1. Time is cut into periods. Each adds the bytes that the rate allows; unused bytes are kept for
+//!    one period.
+//! 2. A request takes available bytes. If they are not enough, it queues for the rest, behind other
+//!    requests of its priority.
+//! 3. When a period adds bytes, the queues are served, the highest priority first. In one of
+//!    `fairness` periods the queues below the user's are served in reverse order, so that the
+//!    lowest never starves.
+//! 4. When self-tuned, the rate moves between a twentieth of its limit and the limit. Every 100
+//!    periods it falls by 5% if fewer than half of them ran dry, rises by 5% if more than 90% did,
+//!    and drops to its minimum if none did.
 //!
-//! In any time `t` no more passes than `rate * t` and two periods' bytes. The rules and numbers are
-//! RocksDB's (util/rate_limiter.cc), but for the turns of fairness, which it draws by lot.
+//! In any time `t` at most `rate * t` plus two periods' bytes pass. The rules and numbers are
+//! RocksDB's (util/rate_limiter.cc), except for the turns of fairness, which RocksDB draws at
+//! random.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Who is next: the members that wait for a thread, and those that want to be asked after a while.
+//! Who is next: the members that wait for a thread, and those to be asked again after a while.
 //! Plain data.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

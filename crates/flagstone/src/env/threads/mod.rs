@@ -1,27 +1,28 @@
-//! Threads for the background work of one database, or of many that share them.
+//! Threads for the background work of one database, or of several that share them.
 //!
 //! 1. A database joins as a [`Member`], and from then on announces that there may be work of a
 //!    [`Role`].
-//! 2. That puts it into the line of the role. A thread takes the first in the line, and asks it to
-//!    look: it does one piece of work, or finds that there is none ([`Next`]).
-//! 3. Whoever did something goes to the end of the line, behind the others; whoever did not is
-//!    asked again when it announces something, or after a while.
-//! 4. Threads for flushes do nothing else. Those for compactions take from the line of flushes
-//!    first, what is more there than threads for flushes are idle. A flush never waits for a
-//!    compaction: where a member has all its jobs, one that compacts pauses.
-//! 5. A database leaves: it is taken out of the lines, and what runs for it is waited for.
+//! 2. An announcement puts it into the line of the role. A thread takes the first member in the
+//!    line and asks it to look: the member does one piece of work, or finds that there is none
+//!    ([`Next`]).
+//! 3. A member that did something goes to the end of the line. A member that did nothing is asked
+//!    again when it announces something, or after a while.
+//! 4. Threads for flushes do nothing else. Threads for compactions first take entries from the line
+//!    of flushes, if it has more than there are idle threads for flushes. A flush never waits for a
+//!    compaction: if a member has all its jobs, one that compacts pauses.
+//! 5. A database leaves: it is removed from the lines, and its running work is waited for.
 //!
-//! **Thread safety.** The lines are behind one lock, held for a look, under which no member works.
-//! It may be taken under any of the engine's locks.
+//! **Thread safety.** One lock guards the lines. It is held for one look, and no member works under
+//! it. It may be taken under any of the engine's locks.
 //!
-//! **Invariants.** Of a member and a role at most one entry is in a line; but several threads may
-//! work for it, up to [`Member::jobs_at_most`]. What is announced while somebody looks is looked
-//! for again. For every entry in a line a thread is awake, or all are busy.
+//! **Invariants.** A member has at most one entry per role in a line, but several threads may work
+//! for it, up to [`Member::jobs_at_most`]. Work announced during a look is looked for again. For
+//! every entry in a line a thread is awake, or all are busy.
 //!
 //! - `line`: who is next
 //! - `seats`: compactions pause for flushes
-//! - `turns`: long work gives way to others that want the processor, until somebody sleeps for it
-//! - `readers`: other threads, for reads that must not wait where they are asked for
+//! - `turns`: long work yields to other threads until a writer sleeps for it
+//! - `readers`: separate threads for reads that must not block their caller
 
 mod line;
 mod readers;

@@ -1,15 +1,15 @@
-//! Threads that read what is not in memory, for those who must not wait.
+//! Threads that read data that is not in memory, for callers that must not block.
 //!
-//! 1. Work is queued; a thread is started for it unless one is idle or there are as many as may be.
+//! 1. Work is queued. A thread is started for it unless one is idle or the maximum is reached.
 //!    Threads stay until the pool is dropped.
-//! 2. What came of it is put into a slot that the waiting future shares, and its task is woken,
-//!    without any lock.
-//! 3. A future that is dropped marks its slot: work that was not begun is then left out, and what
-//!    was read is dropped.
+//! 2. The result is put into a slot shared with the waiting future, and the future's task is woken,
+//!    without holding a lock.
+//! 3. A future that is dropped marks its slot. Work not yet begun is then skipped, and data already
+//!    read is dropped.
 //!
 //! **Invariants.** Queued work owns what it reads from, so a pool is dropped only when none is
-//! queued. A slot is filled for every piece of work that was queued, also if that panics. No thread
-//! is waited for: it may be the one that wakes the task that drops the pool.
+//! queued. A slot is filled for every queued piece of work, even if that panics. The pool never
+//! waits for its threads: one of them may wake the task that drops the pool.
 
 use std::collections::VecDeque;
 use std::future::Future;

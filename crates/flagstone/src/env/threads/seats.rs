@@ -1,12 +1,11 @@
-//! Compactions pause while flushes have their turn, so that no more jobs work at a time than a
-//! database may have.
+//! Compactions pause while flushes run, so that no more jobs work at a time than a database may
+//! have.
 //!
-//! All of these may be compactions: a database that kept one for flushes would leave a processor
-//! idle most of the time, while writers wait for compactions. A flush cannot wait until a
-//! compaction has ended, so it begins at once, and a compaction pauses at its next entry for as
-//! long as the flush works. A flush that works waits for no compaction, so each pause ends. What an
-//! application is told of a flush, and what a flush waits for another one, is no work: it keeps no
-//! compaction waiting by itself.
+//! All jobs may be compactions: a database that reserved one for flushes would leave a processor
+//! idle most of the time while writers wait for compactions. A flush cannot wait until a compaction
+//! has ended. So it begins at once, and a compaction pauses at its next entry while the flush
+//! works. A working flush waits for no compaction, so each pause ends. Callbacks about a flush, and
+//! a flush's wait for another flush, do not count as work and keep no compaction waiting.
 
 use crate::base::Sometimes;
 use crate::base::sync::{AtomicUsize, Condvar, Mutex, Ordering};

@@ -1,18 +1,16 @@
-//! Long work that gives way to others that want the processor, for as long as nobody sleeps until
-//! it is done.
+//! Long work that yields to other threads, as long as no writer sleeps until it is done.
 //!
-//! A thread may lower its priority whenever it likes, and raise it again only with privileges. So
-//! the thread that has the work keeps its own, and the work is done in turns:
+//! A thread may lower its priority at any time, but needs privileges to raise it again. So the
+//! thread that has the work keeps its own priority, and the work is done in turns:
 //!
-//! 1. Nobody sleeps ([`Sleepers`]): a thread that has given way takes the turn, while the other
-//!    waits for it.
-//! 2. Somebody falls asleep: the turn ends after the piece of work that is being done. The other
-//!    thread takes the next one itself.
-//! 3. Nobody has been asleep for [`PATIENCE`]: as in 1.
+//! 1. While nobody sleeps ([`Sleepers`]), a low-priority thread takes the turn, and the other
+//!    thread waits for it.
+//! 2. When somebody falls asleep, the turn ends after the current piece of work. The other thread
+//!    takes the next turn itself.
+//! 3. When nobody has been asleep for [`PATIENCE`], continue with 1.
 //!
-//! **Invariants.** One of the two threads works at a time, and what one leaves the other finds.
-//! Between two turns no lock is held. A turn does at least one piece of work, so both kinds come to
-//! an end.
+//! **Invariants.** One of the two threads works at a time, and each finds what the other left. No
+//! lock is held between two turns. A turn does at least one piece of work, so both kinds end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;

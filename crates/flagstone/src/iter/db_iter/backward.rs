@@ -1,8 +1,8 @@
 //! Finding the previous visible key.
 //!
-//! Versions of a key come oldest first, so all that the snapshot sees are taken in turn, each
-//! replacing or adding to what the older ones amount to. A key with very many versions is looked at
-//! from its newest visible one instead.
+//! Versions of a key come oldest first. All versions that the snapshot sees are taken in turn, and
+//! each replaces or extends the result of the older ones. A key with very many versions is instead
+//! read from its newest visible version.
 
 use super::dead_run::DeadRun;
 use super::{DbIter, ValueAt, type_of};

@@ -1,5 +1,5 @@
-//! Runs of deleted keys, which scans in both directions tell
-//! [`DeadRanges`](crate::iter::DeadRanges) of and leap over.
+//! Runs of deleted keys. Scans in both directions report them to
+//! [`DeadRanges`](crate::iter::DeadRanges) and leap over known ones.
 
 use super::{DbIter, DbIterSettings};
 use crate::base::{InternalIterator, MAX_SEQUENCE_NUMBER, Sometimes, ValueType};

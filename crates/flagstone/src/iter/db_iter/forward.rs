@@ -1,8 +1,8 @@
 //! Finding the next visible key.
 //!
-//! Versions of a key come newest first. The first one that the snapshot sees decides: a value is
-//! shown where it stands, a deletion hides the key, an operand starts to collect what it is to be
-//! merged with. The others are passed.
+//! Versions of a key come newest first. The first version that the snapshot sees decides: a value
+//! is returned in place, a deletion hides the key, and an operand starts a collection of what it is
+//! merged with. The other versions are skipped.
 
 use super::dead_run::DeadRun;
 use super::{DbIter, ValueAt, type_of};

@@ -1,16 +1,16 @@
 //! The keys and values that a snapshot sees.
 //!
-//! The cursor rests in one of two ways:
+//! The cursor rests in one of two states:
 //!
 //! 1. Moving forward over a plain entry, the merged cursor stays on that entry, which is pinned
-//!    there: nothing is copied.
-//! 2. Otherwise (operands, or moving back) the key and what makes up its value are copied out.
-//!    Moving forward the merged cursor then stands behind what was used of the key; moving back,
-//!    before all its versions.
+//!    there. Nothing is copied.
+//! 2. Otherwise (operands, or moving back) the key and the parts of its value are copied out.
+//!    Moving forward, the merged cursor is then after the versions of the key that were used;
+//!    moving back, it is before all its versions.
 //!
 //! - `forward`: finding the next visible key
 //! - `backward`: finding the previous one
-//! - `dead_run`: what either does about many deleted keys in a row
+//! - `dead_run`: how both treat many deleted keys in a row
 //! - `versions`: the copied versions of one key
 
 mod backward;

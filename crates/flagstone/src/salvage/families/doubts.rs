@@ -1,4 +1,4 @@
-//! What is not known for certain of the families that come out.
+//! What is uncertain about the families of the new database.
 
 use super::Families;
 use crate::base::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME};
@@ -18,14 +18,13 @@ impl Families {
                 || self.is_confirmed_by_options(name)
         };
         let contradiction = match (self.given.is_empty(), self.are_given_newest) {
-            (true, _) => "and there are no options that would confirm it",
-            (false, true) => "but not by the OPTIONS file",
-            (false, false) => "and the newest options, which would confirm it, are lost",
+            (true, _) => "but there are no options that would confirm it",
+            (false, true) => "but not in the OPTIONS file",
+            (false, false) => "but the newest options, which would confirm it, are lost",
         };
         let of_named = named.into_iter().filter(|(_, name)| !is_confirmed(name)).map(|(_, name)| {
             format!(
-                "Family '{name}' is named by an intact part of the MANIFEST, {contradiction}: it may be one that had been \
-                 dropped."
+                "Family '{name}' is named in an intact part of the MANIFEST, {contradiction}; it may have been dropped."
             )
         });
         of_unnamed.chain(of_named).collect()
@@ -56,17 +55,17 @@ impl Families {
             let if_older = if self.are_given_newest {
                 ""
             } else {
-                " That file is not the newest: it may be one that had been dropped."
+                " That file is not the newest; the family may have been dropped."
             };
             return Some(format!(
-                "Of family '{name}' only WALs are left, which say its number, {id}; it has its name from its place in the \
-                 OPTIONS file, and is another one if a family had been dropped.{if_older}"
+                "Only WALs are left of family '{name}'. They give its number, {id}; its name follows from its place in the \
+                 OPTIONS file, and is wrong if a family had been dropped.{if_older}"
             ));
         }
         if self.renamed.contains(&id) {
             return Some(format!(
-                "Family '{name}' is what is left of the family with the number {id}, of which nobody knows the name, or whose \
-                 name a newer one has: it may be one that had been dropped."
+                "Family '{name}' is what is left of the family with the number {id}, whose name is unknown or belongs to a \
+                 newer family; it may have been dropped."
             ));
         }
         let options = if self.are_given_newest {
@@ -76,8 +75,8 @@ impl Families {
         };
         (!self.is_confirmed_by_options(name)).then(|| {
             format!(
-                "Family '{name}' is named by what is left of its tables, but neither by an intact part of the MANIFEST nor by \
-                 {options}: it may be one that had been dropped."
+                "Family '{name}' is named in what is left of its tables, but neither in an intact part of the MANIFEST nor in \
+                 {options}; it may have been dropped."
             )
         })
     }

@@ -54,7 +54,7 @@ fn what_concerns_whole_files_is_listed_first_whatever_room_places_have_left() {
     let torn = report.next_whole();
     report.lose_whole(Error::corruption("a record is cut off").at_offset(9), None);
     report.lose_whole(Error::corruption("5 more large values are lost"), None);
-    report.say_more(torn, "the log should go on");
+    report.say_more(torn, "the log should continue");
     assert_eq!(report.places_lost(), places as u64 + 4);
     let report = report.finish();
     assert_eq!((report.whole_losses, report.losses.len()), (3, places + 3));
@@ -64,7 +64,7 @@ fn what_concerns_whole_files_is_listed_first_whatever_room_places_have_left() {
         told,
         [
             "7.log is missing",
-            "the log should go on: a record is cut off",
+            "the log should continue: a record is cut off",
             "5 more large values are lost",
             "a block is damaged",
         ]

@@ -331,11 +331,13 @@ impl<'a> Survey<'a> {
         match largest.filter(|_| properties.is_external()) {
             Some(largest) => {
                 self.remains.global_sequence = (largest != 0).then_some(largest);
-                self.remains.harmless.push(error.context("the MANIFEST's word is taken"));
+                self.remains.harmless.push(error.context("the MANIFEST's sequence number is used"));
             }
-            None => self.fault_of_table(error.context(
-                "nothing says how new the entries are: what is older may stand in their place",
-            )),
+            None => {
+                self.fault_of_table(error.context(
+                    "the age of the entries is unknown; older versions may take their place",
+                ))
+            }
         }
     }
 
@@ -579,14 +581,14 @@ impl<'a> Survey<'a> {
             properties.num_entries == counted
         });
         if self.effort.is_spent && !is_whole {
-            let what = "blocks may be left: too much of the table looks like the beginning of one to follow it all";
+            let what = "blocks may be left over: too many places look like the start of one to try them all";
             self.fault_of_table(Error::corruption(what));
         }
         if self.is_incomplete && !is_whole && self.remains.faults.is_empty() {
             let error = self.remains.harmless.first().cloned();
             let error = error.unwrap_or_else(|| Error::corruption("the table's index is lost"));
             let context =
-                "parts of the table cannot be found, and nothing says whether they held entries";
+                "parts of the table cannot be found; it is unknown whether they held entries";
             self.fault_of_table(error.context(context));
         }
         self.remains
