@@ -92,11 +92,11 @@ pub fn unmask(masked: u32) -> u32 {
     masked.wrapping_sub(MASK_DELTA).rotate_left(15)
 }
 
-/// How the blocks of a table are protected; the footer stores the number.
+/// Checksum of the blocks of a table; the footer stores the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum ChecksumType {
-    /// Not at all: 0 is stored.
+    /// No checksum: 0 is stored.
     None = 0,
     /// Masked CRC32C.
     Crc32c = 1,

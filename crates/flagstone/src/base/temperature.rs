@@ -2,29 +2,29 @@
 
 use std::fmt;
 
-/// How often a table is expected to be read, in RocksDB's words: what the file system is told, so
-/// that it may choose where the table lies, and what the MANIFEST keeps. The engine itself treats
-/// all alike.
+/// How often a table is expected to be read, in RocksDB's terms. The file system is told, so that
+/// it may choose where to put the table, and the MANIFEST records it. The engine itself treats all
+/// tables alike.
 ///
-/// It is a number, so that what a newer RocksDB has written is kept as it is.
+/// It is a number, so that values of newer RocksDB releases are preserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Temperature(u8);
 
 impl Temperature {
-    /// Nothing is known: of every table that was not told otherwise.
+    /// Unknown; the default of every table.
     pub const UNKNOWN: Self = Self(0);
     /// Read often.
     pub const HOT: Self = Self(4);
     /// Read less often.
     pub const WARM: Self = Self(8);
-    /// Read less often than that.
+    /// Read less often than `WARM`.
     pub const COOL: Self = Self(10);
-    /// Read seldom.
+    /// Read rarely.
     pub const COLD: Self = Self(12);
     /// Hardly ever read.
     pub const ICE: Self = Self(16);
 
-    /// Those that have a name, with RocksDB's name.
+    /// The temperatures that have a name, with RocksDB's name.
     pub const NAMES: &'static [(&'static str, Self)] = &[
         ("kUnknown", Self::UNKNOWN),
         ("kHot", Self::HOT),
@@ -38,12 +38,12 @@ impl Temperature {
         Self(byte)
     }
 
-    /// As the MANIFEST has it.
+    /// The byte stored in the MANIFEST.
     pub const fn as_byte(self) -> u8 {
         self.0
     }
 
-    /// Whether something is known.
+    /// Whether the temperature is known.
     pub fn is_known(self) -> bool {
         self != Self::UNKNOWN
     }

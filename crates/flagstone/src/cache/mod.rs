@@ -53,27 +53,27 @@ use crate::base::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Counters, Result};
 use crate::env::Env;
 
-/// How a cache is made.
+/// Settings of a cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheSettings {
-    /// The most that the entries' charges may be, with what it takes to find them, in bytes.
+    /// Capacity in bytes, including the memory needed to find entries.
     pub capacity: usize,
-    /// The logarithm of the number of shards, at most 16; `None` makes up to 8 of at least 512 KiB
-    /// each, and up to 64 of at least 32 MiB: entries of a mebibyte would fill small ones unevenly,
-    /// and leave some before the cache is full.
+    /// Base-2 logarithm of the number of shards, at most 16. `None` makes up to 8 shards of at
+    /// least 512 KiB each, and up to 64 of at least 32 MiB. Smaller shards would fill unevenly with
+    /// large entries, and evict some before the cache is full.
     pub shard_bits: Option<u32>,
-    /// Whether whole indexes and filters are to lie in it, which leave little room in a small
-    /// shard; then the 512 KiB are 4 MiB.
+    /// Whether the cache holds whole indexes and filters, which leave little room in a small shard.
+    /// The minimum of 512 KiB is then 4 MiB.
     pub holds_indexes: bool,
-    /// Which entry goes first.
+    /// Eviction policy.
     pub policy: PolicyKind,
-    /// For [`PolicyKind::Lru`]: the part of the capacity in which entries of high priority, and
-    /// those hit before, are safe from a flood of others; between 0 and 1.
+    /// For [`PolicyKind::Lru`]: fraction of the capacity, from 0 to 1, that entries of high
+    /// priority and entries hit before keep against a flood of others.
     pub high_priority_ratio: f64,
 }
 
 impl CacheSettings {
-    /// The defaults, for this capacity in bytes.
+    /// The default settings for a capacity in bytes.
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
             capacity,
@@ -95,16 +95,16 @@ pub enum Priority {
     High,
 }
 
-/// What a cache has done since it was made.
+/// Counters of a cache since it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStatistics {
     /// Lookups that found their key.
     pub hits: u64,
-    /// Lookups that did not.
+    /// Lookups that did not find their key.
     pub misses: u64,
     /// Entries inserted.
     pub inserts: u64,
-    /// Entries dropped to make room.
+    /// Entries evicted to make room.
     pub evictions: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What the engine counts. Names follow RocksDB's tickers.
+//! Counters of the engine. Names follow RocksDB's tickers.
 
 use crate::base::Counters;
 
@@ -26,15 +26,15 @@ macro_rules! tickers {
 tickers! {
     /// Keys written.
     KeysWritten => "rocksdb.number.keys.written",
-    /// Keys asked for.
+    /// Keys looked up.
     KeysRead => "rocksdb.number.keys.read",
     /// Bytes of the batches written.
     BytesWritten => "rocksdb.bytes.written",
     /// Bytes of the values returned by point lookups.
     BytesRead => "rocksdb.bytes.read",
-    /// Batches written. Each is a commit of its own.
+    /// Batches written; each is one commit.
     Writes => "rocksdb.write.self",
-    /// Those of them that went to the WAL.
+    /// Batches written to the WAL.
     LoggedWrites => "rocksdb.write.wal",
     /// Bytes appended to the WAL.
     WalBytes => "rocksdb.wal.bytes",
@@ -50,54 +50,52 @@ tickers! {
     BlobWriteBytes => "rocksdb.blobdb.blob.file.bytes.written",
     /// Blob file bytes written by flushes alone.
     BlobFlushBytes => "rocksdb.blobdb.flush.bytes.written",
-    /// Blob file bytes that compactions read to relocate.
+    /// Blob file bytes that compactions read to relocate values.
     BlobGcRelocatedBytes => "rocksdb.blobdb.gc.bytes.relocated",
-    /// Blobs that compactions relocated.
+    /// Values in blob files that compactions relocated.
     BlobGcRelocatedKeys => "rocksdb.blobdb.gc.num.keys.relocated",
-    /// Blob file bytes that were given back to the file system by punching holes.
+    /// Blob file bytes returned to the file system by punching holes.
     BlobPunchedBytes => "flagstone.blob.punched.bytes",
     /// Flushes done.
     Flushes => "flagstone.flushes",
     /// Compactions done.
     Compactions => "flagstone.compactions",
-    /// Entries that stayed as they were, since what a compaction filter made of them could not be
-    /// stored.
+    /// Entries left unchanged because a compaction filter's result could not be stored.
     FilterUnstorable => "flagstone.filter.unstorable",
-    /// Keys whose operands flushes and compactions left unmerged, as the merge operator refuses
-    /// them, or that were deleted both singly and plainly; each time.
+    /// Encounters of flushes and compactions with a faulty key: its operands are left unmerged
+    /// because the merge operator refuses them, or it was deleted both by `delete` and
+    /// `single_delete`.
     KeyFaults => "flagstone.key.faults",
-    /// Parts that these compactions ran in: one each, or several at the same time.
+    /// Parts that compactions ran in; one for a compaction that was not split.
     Subcompactions => "flagstone.subcompactions",
-    /// Turns of flushes and compactions that did not give way to others (`background_niceness`), as
-    /// somebody slept for them.
+    /// Turns of flushes and compactions that did not yield (`background_niceness`) because a writer
+    /// was waiting for them.
     PromptTurns => "flagstone.prompt.turns",
     /// Compactions that only moved files between levels.
     TrivialMoves => "flagstone.trivial.moves",
-    /// Reads that lookups of several keys made together, of blocks and of values in blob files.
+    /// Reads of blocks and blob values that lookups of several keys made together.
     ReadsTogether => "flagstone.reads.together",
-    /// Of these, reads that the kernel had in hand together (io_uring): none where it does not
-    /// permit that.
+    /// Reads of `ReadsTogether` that were made through io_uring; none if the kernel does not permit
+    /// it.
     ReadsInKernel => "flagstone.reads.in.kernel",
-    /// Times that files which nobody needs any more could not be looked for or removed; it is tried
-    /// again.
+    /// Failed attempts to find or remove obsolete files; they are retried.
     RemovalsPutOff => "flagstone.removals.put.off",
-    /// OPTIONS files that could not be written where column families were made or dropped or
-    /// options changed, or again later; it is tried again.
+    /// Failed attempts to write an OPTIONS file after column families or options changed; they are
+    /// retried.
     OptionsFilesPutOff => "flagstone.options.files.put.off",
-    /// Flushes for the sake of deletions (`deletion_compaction_delay`) that could not begin, as no
-    /// new WAL could; the next deletion or a full memtable brings them up again.
+    /// Flushes to reclaim deleted space (`deletion_compaction_delay`) that could not start because
+    /// no new WAL could be created. The next deletion or a full memtable requests them again.
     FlushesPutOff => "flagstone.flushes.put.off",
-    /// Tables that could not be opened or searched where nothing depends on it: ahead for readers
-    /// to come, or for an estimate. Whoever needs them tries again, and meets what is wrong.
+    /// Tables that could not be opened or searched for an optional purpose: ahead of readers, or
+    /// for an estimate. A reader that needs the table tries again and gets the error.
     TablesNotOpened => "flagstone.tables.not.opened",
-    /// Column families that were looked at for flushes, compactions, and what they ask of writers.
+    /// Checks of column families for flushes, compactions and write stalls.
     FamiliesLookedAt => "flagstone.families.looked.at",
-    /// Microseconds that writers were held up.
+    /// Microseconds that writers were delayed or stopped.
     StallMicros => "rocksdb.stall.micros",
-    /// Bytes that a rate limiter let pass.
+    /// Bytes that passed a rate limiter.
     RateLimiterBytes => "flagstone.rate.limiter.bytes",
-    /// Microseconds that a rate limiter made flushes, compactions, and writes that asked for it,
-    /// wait.
+    /// Microseconds that a rate limiter delayed flushes, compactions, and writes that use it.
     RateLimiterMicros => "flagstone.rate.limiter.micros",
     /// Seeks of iterators.
     Seeks => "rocksdb.number.db.seek",
@@ -105,7 +103,7 @@ tickers! {
 
 /// The counters of one database.
 ///
-/// Each lookup raises some, so threads do it on cache lines of their own.
+/// Every lookup updates some, so each thread uses cache lines of its own.
 #[derive(Debug, Default)]
 pub struct Statistics {
     counters: Counters<{ Ticker::ALL.len() }>,
@@ -124,7 +122,7 @@ impl Statistics {
         self.counters.add_alone(ticker as usize, count);
     }
 
-    /// A counter's value.
+    /// The value of a counter.
     pub fn get(&self, ticker: Ticker) -> u64 {
         self.counters.get(ticker as usize)
     }

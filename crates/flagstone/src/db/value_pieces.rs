@@ -23,8 +23,8 @@ use crate::options::{ReadOptions, WriteOptions};
 const MEMORY_MAX: usize = 1 << 20;
 
 impl Db {
-    /// Begins to set `key` to a value that is written piece by piece, through [`BlobWriter`], and
-    /// need not fit into memory. Readers see it once [`BlobWriter::commit`] has returned.
+    /// Sets `key` to a value written piece by piece through [`BlobWriter`], which need not fit into
+    /// memory. Readers see it once [`BlobWriter::commit`] has returned.
     ///
     /// # Errors
     /// As [`Db::put_cf`].
@@ -92,11 +92,12 @@ impl Db {
     }
 }
 
-/// A value being written piece by piece: with [`std::io::Write`], then [`BlobWriter::commit`].
+/// Writes a value piece by piece, through [`std::io::Write`] or [`BlobWriter::append`];
+/// [`BlobWriter::commit`] completes it.
 ///
-/// Dropped before that, it leaves nothing. A value of more than 1 MiB (see
-/// [`BlobWriter::with_buffer`]) lies in a blob file of its own, uncompressed, whatever the family's
-/// options for blob files say. Its place in the order of writes is that of the commit.
+/// A writer dropped before the commit leaves nothing. A value of more than 1 MiB (see
+/// [`BlobWriter::with_buffer`]) goes to its own blob file, uncompressed, regardless of the family's
+/// options for blob files. Its place in the order of writes is that of the commit.
 pub struct BlobWriter {
     inner: Arc<DbInner>,
     family: Arc<Family>,
@@ -129,7 +130,7 @@ impl Drop for BlobWriter {
 }
 
 impl BlobWriter {
-    /// Gathers up to so many bytes in memory, and not 1 MiB, before the value gets a file.
+    /// Bytes to collect in memory before the value gets a file, instead of 1 MiB.
     #[must_use]
     pub fn with_buffer(mut self, bytes: usize) -> Self {
         self.memory_max = bytes;
@@ -139,9 +140,9 @@ impl BlobWriter {
     /// Appends a piece of the value.
     ///
     /// # Errors
-    /// `InvalidArgument` if key and value get longer than [`MAX_ENTRY_SIZE`]; what a put of the
-    /// piece would be refused for, where it goes to the file: a full disk, a delay with
-    /// `no_slowdown`. The value cannot be committed then.
+    /// `InvalidArgument` if key and value together exceed [`MAX_ENTRY_SIZE`]. If the piece goes to
+    /// the file, also the errors of a put: a full disk, or a delay with `no_slowdown`. The value
+    /// cannot be committed then.
     pub fn append(&mut self, piece: &[u8]) -> Result<()> {
         let outcome = self.try_append(piece);
         if let Err(error) = &outcome
@@ -200,10 +201,10 @@ impl BlobWriter {
         }
     }
 
-    /// Sets the key to what was written, durably if the options ask for a sync.
+    /// Sets the key to the value written, durably if the options ask for a sync.
     ///
     /// # Errors
-    /// As [`Db::put_cf`]; the key is then as before, unless only the sync failed.
+    /// As [`Db::put_cf`]. The key then keeps its previous value, unless only the sync failed.
     pub fn commit(mut self) -> Result<()> {
         self.inner.context.process.check()?;
         match std::mem::replace(&mut self.pieces, Pieces::Failed) {

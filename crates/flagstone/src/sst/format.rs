@@ -94,16 +94,17 @@ impl BlockHandle {
     }
 }
 
-/// How data blocks are found; the numbers are stored.
+/// Structure of a table's index; the numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum IndexType {
     /// One sorted block of separators.
     #[default]
     BinarySearch = 0,
-    /// The same with a hash over prefixes beside it, for point lookups; needs a prefix extractor.
+    /// Like `BinarySearch`, with an additional hash over prefixes for point lookups. Needs a prefix
+    /// extractor.
     HashSearch = 1,
-    /// A sorted block over index partitions.
+    /// A sorted block over partitions of the index.
     TwoLevel = 2,
     /// [`IndexType::BinarySearch`] with the first key of each block.
     BinarySearchWithFirstKey = 3,

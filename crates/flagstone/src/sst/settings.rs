@@ -129,15 +129,15 @@ pub struct IterSettings {
     pub notes_readahead: bool,
 }
 
-/// How far index keys are shortened.
+/// How far keys in the index are shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IndexShortening {
     /// Last keys as they are.
     None,
-    /// Separators between blocks.
+    /// To a short separator between each two blocks.
     #[default]
     Separators,
-    /// Separators, and a short successor of the last key.
+    /// Also the last key of the table, to a short successor.
     SeparatorsAndSuccessor,
 }
 

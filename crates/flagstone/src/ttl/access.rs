@@ -32,12 +32,12 @@ fn of_now() -> impl FnMut(&Rule) -> Result<u32> {
     }
 }
 
-/// A value, and when it expires.
+/// A value and its expiry time.
 #[derive(Debug, Clone)]
 pub struct ExpiringValue {
     /// The value.
     pub value: Value,
-    /// The last second, since 1970, in which it lives; `None` if it lives for ever.
+    /// Last second, since 1970, in which the value is valid; `None` if it never expires.
     pub expiry: Option<u64>,
 }
 

@@ -19,18 +19,18 @@
 
 use super::damage::DamageKind;
 
-/// What to do about damage in the logs (RocksDB's `wal_recovery_mode`; the numbers are stored in
-/// options).
+/// What recovery does about damage in WALs (RocksDB's `wal_recovery_mode`; the numbers are stored
+/// in options).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RecoveryMode {
-    /// A log may end in the middle of a record; any other damage fails.
+    /// Accepts a WAL that ends in the middle of a record. Fails on any other damage.
     TolerateCorruptedTailRecords = 0,
-    /// Any damage fails.
+    /// Fails on any damage.
     AbsoluteConsistency = 1,
-    /// What precedes the damage is recovered, and nothing after it.
+    /// Recovers everything before the damage, and nothing after it.
     #[default]
     PointInTimeRecovery = 2,
-    /// Whatever can still be read is recovered.
+    /// Recovers everything that can be read.
     SkipAnyCorruptedRecords = 3,
 }
 

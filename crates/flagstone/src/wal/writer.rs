@@ -15,21 +15,21 @@ use crate::env::{LogFile, RangeSyncedFile, RangeSyncs, WritableFile};
 /// A buffer that one enormous record has grown beyond this is not kept.
 const BUFFER_KEPT_MAX: usize = 16 << 20;
 
-/// How records get into the file.
+/// How records are written to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WalWriteMode {
-    /// Into a mapping of the file's reserved space, where the file system has such; else as
+    /// Through a mapping of the file's reserved space. Where the file system has no such space, as
     /// `Plain`.
     #[default]
     Mapped,
-    /// Each with one system call.
+    /// With one system call per record.
     Plain,
 }
 
-/// What the records of a WAL are compressed with.
+/// Compression of the records of a WAL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WalCompression {
-    /// They are not.
+    /// None.
     #[default]
     None,
     /// Each is a zstd frame.

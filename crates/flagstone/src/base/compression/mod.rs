@@ -57,13 +57,13 @@ pub use decompressor::{Decompressor, decompress, decompress_into};
 pub use dictionary::{DecompressionDictionary, build_dictionary};
 pub use options::CompressionOptions;
 
-/// How bytes are compressed; block trailers, blob file headers and properties store the number.
+/// Compression of bytes; block trailers, blob file headers and properties store the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum CompressionType {
-    /// Not at all.
+    /// No compression.
     None = 0,
-    /// Snappy: the default of RocksDB.
+    /// Snappy, RocksDB's default.
     #[default]
     Snappy = 1,
     /// Deflate.

@@ -1,4 +1,4 @@
-//! Automatic compactions, and removals of files, that are held back for a time.
+//! Holding back automatic compactions, and removals of files, for a while.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
 
-/// Keeps automatic compactions of a family from beginning until it is dropped: see
+/// Keeps automatic compactions of a family from starting until it is dropped; see
 /// [`Db::hold_automatic_compactions`].
 #[must_use = "compactions begin again when it is dropped"]
 pub struct HeldCompactions<'a> {
@@ -23,23 +23,25 @@ pub struct HeldFiles {
 }
 
 impl Db {
-    /// From now on no file of the database is removed (RocksDB's `DisableFileDeletions`), for a
-    /// program that copies them, until what is returned and all others are dropped. A closed
-    /// database leaves them to its next opening.
+    /// Keeps all files of the database until the returned guard and all others are dropped
+    /// (RocksDB's `DisableFileDeletions`), so that a program can copy them. A database closed
+    /// meanwhile removes them at its next opening.
     pub fn hold_files(&self) -> HeldFiles {
         let inner = self.inner().clone();
         inner.tree.pause_deletions(1);
         HeldFiles { inner }
     }
 
-    /// From now on no automatic compaction of the family begins, until what is returned is dropped;
-    /// one that runs is not waited for. What is called for by name ([`Db::compact_range`],
-    /// [`Db::compact_files`]) is done as ever, and so its result stays as it is: with
-    /// `level_compaction_dynamic_level_bytes`, automatic compactions take tables down again that
+    /// Keeps automatic compactions of the family from starting until the returned guard is dropped.
+    /// A compaction that is running is not waited for.
+    ///
+    /// Requested compactions ([`Db::compact_range`], [`Db::compact_files`]) still run, and their
+    /// result stays in place: otherwise, with `level_compaction_dynamic_level_bytes`, automatic
+    /// compactions move tables down again that
     /// [`change_level`](crate::options::CompactRangeOptions::change_level) has moved up. As with
-    /// `disable_auto_compactions`, writers are not held up meanwhile, however much there is to
-    /// compact; afterwards they may be, until that is done. Unlike it, it is nothing that an
-    /// OPTIONS file remembers.
+    /// `disable_auto_compactions`, writers are not delayed meanwhile however much there is to
+    /// compact; afterwards they may be, until it is done. Unlike that option, the hold is not saved
+    /// in the OPTIONS file.
     ///
     /// # Errors
     /// `ColumnFamilyDropped`; `InvalidArgument` for a handle of another database.

@@ -24,12 +24,12 @@ use crate::sst::{CachedBlock, Slim};
 /// What a set of checksums takes beside them.
 const CHECKSUMS_OVERHEAD: usize = 64;
 
-/// Some bytes of a value.
+/// Part of a value.
 #[derive(Debug, Clone)]
 pub struct ValuePart {
     /// The bytes.
     pub bytes: Value,
-    /// How long the whole value is, in bytes.
+    /// Size of the whole value in bytes.
     pub value_size: u64,
 }
 

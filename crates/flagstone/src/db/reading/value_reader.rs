@@ -16,12 +16,12 @@ use crate::db::tables::Tables;
 use crate::iter::lookup::in_key;
 use crate::options::ReadOptions;
 
-/// A large value being read from front to back: with [`ValueReader::next_piece`], or
+/// Reads a large value from front to back, through [`ValueReader::next_piece`] or
 /// [`std::io::Read`].
 ///
-/// It takes memory for one piece, whatever the value's size. The value has one checksum, so the
-/// last piece is handed out only where that is right: a caller that passes pieces on may learn, at
-/// the end, that the value is damaged. The reader keeps the value's file in place.
+/// It needs memory for one piece, whatever the size of the value. The value has one checksum,
+/// verified before the last piece is returned. So a caller that passes pieces on may learn only at
+/// the end that the value is damaged. The reader keeps the value's file in place.
 pub struct ValueReader {
     pieces: BlobPieces,
     /// Bytes that are still to be handed out.

@@ -40,22 +40,23 @@ use crate::wal::{DamageKind, Event, Noted, PredecessorWal, WalEnd};
 /// So often it is looked for a WAL that was moved between the look at the list and the opening.
 pub(in crate::db) const LOOKS_MAX: usize = 3;
 
-/// One write, as [`Updates`] hands it out.
+/// One write, as returned by [`Updates`].
 #[derive(Debug, Clone)]
 pub struct Update {
-    /// The sequence number of its first operation.
+    /// Sequence number of its first operation.
     pub sequence: SequenceNumber,
-    /// That of the next write. Behind the deletion of an empty range it may begin earlier, where
-    /// the database was opened in between; [`Update::position`] knows it.
+    /// Sequence number of the next write. After the deletion of an empty range the next write may
+    /// begin earlier, if the database was reopened in between; [`Update::position`] allows for
+    /// that.
     pub next_sequence: SequenceNumber,
-    /// What was written. Values that lie in blob files have been fetched.
+    /// The operations. Values in blob files have been fetched.
     pub batch: WriteBatch,
-    /// Where to go on after a restart of either side, if the database holds then what it holds now
-    /// ([`Db::get_updates_after`]).
+    /// Where to continue after either side restarts, provided that the database then holds the same
+    /// writes ([`Db::get_updates_after`]).
     pub position: UpdatePosition,
 }
 
-/// The writes of a database in their order ([`Db::get_updates_since`]).
+/// The writes of a database in order ([`Db::get_updates_since`]).
 pub struct Updates {
     inner: Arc<DbInner>,
     /// The sequence number that is wanted next.
@@ -94,31 +95,31 @@ enum Step {
 }
 
 impl Db {
-    /// The writes from the one with this sequence number on, in their order, as RocksDB's
-    /// `GetUpdatesSince`: for a replica, say, which writes each batch as it gets it.
-    /// [`Updates::next_update`] goes on as the database is written to.
+    /// The writes from the one with this sequence number on, in order, like RocksDB's
+    /// `GetUpdatesSince`. A replica, for example, applies each batch as it gets it.
+    /// [`Updates::next_update`] continues as the database is written to.
     ///
-    /// They are read from the WALs, which are gone as soon as the memtables are flushed, unless
-    /// `WAL_ttl_seconds` or `WAL_size_limit_MB` keep them in the archive. What is written with
-    /// `disable_wal` is missing, and said to be. Column families are named by their numbers; that
-    /// one is made or dropped no WAL tells. With `manual_wal_flush` a write is seen when it has
-    /// come to the WAL's file.
+    /// They are read from the WALs, which are deleted once the memtables are flushed, unless
+    /// `WAL_ttl_seconds` or `WAL_size_limit_MB` keep them in the archive. Writes with `disable_wal`
+    /// are missing, and reported as missing. Column families are identified by their numbers; their
+    /// creation and removal is not in the WALs. With `manual_wal_flush` a write appears once it is
+    /// in the WAL's file.
     ///
-    /// What no sync has covered yet, a power loss may take from the database, whose next writes
-    /// then have the same numbers. A replica that had applied it holds what never was, and misses
-    /// what was written instead. By the sequence number alone that can be seen only while it is
-    /// ahead, or where batches end elsewhere; so go on with [`Db::get_updates_after`] the
-    /// [`Update::position`] of what was applied last, which refuses it. Whoever is to follow all
-    /// the same calls [`Db::sync_wal`] before it applies what it was given, be it one write or
-    /// many; and before it goes on from a copy, which has no position. Where all are written with
-    /// `sync` there is no need: what waits for its sync is not handed out.
+    /// **Power loss.** A power loss may destroy writes that were not synced, and the next writes
+    /// then get the same sequence numbers. A replica that applied the lost writes would then hold
+    /// writes that the database does not have, and miss others. The sequence number alone reveals
+    /// this only while the replica is ahead, or if batches end elsewhere. So continue with
+    /// [`Db::get_updates_after`] and the [`Update::position`] of the last applied write, which
+    /// detects it. To prevent it, call [`Db::sync_wal`] before applying updates, and before
+    /// continuing from a copy, which has no position. If every write uses `sync`, this is not
+    /// needed: a write that waits for its sync is not returned.
     ///
-    /// Values that were written to blob files at the commit (`blob_write_mode`) are read from
-    /// there, and once they are overwritten the files may be gone before the WAL is: a replica that
-    /// may fall far behind wants `flush` there, which is what is done by default where WALs are
-    /// kept, though not with a value in pieces ([`Db::put_stream`]). Of what was written so to a
-    /// family that is dropped only the key is left: it comes as a deletion, which takes the same
-    /// number.
+    /// **Blob files.** Values written to blob files at commit (`blob_write_mode`) are read from
+    /// there. Once they are overwritten, the file may be deleted before the WAL. For a replica that
+    /// may fall far behind use `blob_write_mode=flush`, which is the default if WALs are archived;
+    /// it does not cover values written in pieces ([`Db::put_stream`]). Of a value written at
+    /// commit to a family that was dropped, only the key is left; it is returned as a deletion with
+    /// the same sequence number.
     ///
     /// ```
     /// # use flagstone::db::Db;
@@ -148,9 +149,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`, if that write is in the WALs no longer. `InvalidArgument`, if it is not even the
-    /// next that will be written: whoever asks has seen writes that this database has not.
-    /// `NotSupported`, if the database is open read-only. `IoError`.
+    /// `NotFound` if that write is no longer in the WALs. `InvalidArgument` if the number is beyond
+    /// the next write, so that the caller has seen writes that this database has not.
+    /// `NotSupported` if the database is open read-only. `IoError`.
     pub fn get_updates_since(&self, sequence: SequenceNumber) -> Result<Updates> {
         let inner = self.inner();
         inner.context.check_open()?;

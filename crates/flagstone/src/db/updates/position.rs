@@ -27,15 +27,16 @@ use crate::db::updates::{
 use crate::db::wal_files::WalFile;
 use crate::wal::{Event, PredecessorWal};
 
-/// How far somebody has followed a database:
-/// [`Update::position`](crate::db::Update::position), to be kept with what was applied.
+/// How far a caller has followed a database: [`Update::position`](crate::db::Update::position), to
+/// be stored with the applied writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpdatePosition {
-    /// The sequence number of the next write.
+    /// Sequence number of the next write.
     pub next_sequence: SequenceNumber,
-    /// The WAL with the record of the write before.
+    /// WAL with the record of the previous write.
     pub wal: FileNumber,
-    /// The CRC32C of that record: copies of a database give out the same numbers.
+    /// CRC32C of that record. It tells copies of a database apart, which give out the same sequence
+    /// numbers.
     pub checksum: u32,
 }
 

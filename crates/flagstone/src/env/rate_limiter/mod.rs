@@ -24,15 +24,15 @@ pub use file::{IoWatch, LimitedFile};
 pub use policy::IoPriority;
 use policy::Policy;
 
-/// What is limited.
+/// What a [`RateLimiter`] limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RateLimiterMode {
-    /// What is read.
+    /// Reads.
     ReadsOnly,
-    /// What is written.
+    /// Writes.
     #[default]
     WritesOnly,
-    /// Both, together.
+    /// Reads and writes together.
     AllIo,
 }
 
@@ -40,18 +40,18 @@ pub enum RateLimiterMode {
 /// overflow.
 const REFILL_PERIOD_MAX_US: u64 = 3_600_000_000;
 
-/// How a [`RateLimiter`] limits; the defaults are RocksDB's `NewGenericRateLimiter`.
+/// Settings of a [`RateLimiter`]; the defaults are those of RocksDB's `NewGenericRateLimiter`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimiterOptions {
-    /// Bytes a second; with `auto_tuned` the most.
+    /// Bytes per second; with `auto_tuned` the maximum.
     pub bytes_per_second: u64,
-    /// Microseconds of a period, an hour at most: bytes are given out once in each.
+    /// Length of a period in microseconds, at most an hour. Bytes become available once per period.
     pub refill_period_us: u64,
-    /// In one of so many periods lower priorities come first.
+    /// In one of this many periods, lower priorities are served first.
     pub fairness: u64,
     /// What is limited.
     pub mode: RateLimiterMode,
-    /// Lowers the rate while there is less to do, to a twentieth at least, and raises it again.
+    /// Lowers the rate while there is little to do, at most to a twentieth, and raises it again.
     pub auto_tuned: bool,
 }
 
@@ -68,8 +68,8 @@ impl RateLimiterOptions {
     }
 }
 
-/// Limits the bytes that flushes and compactions, and calls that ask for it, read and write in a
-/// second: RocksDB's `RateLimiter`. Databases whose options hold the same one share it.
+/// Limits the bytes per second that flushes, compactions and calls that request it read and write:
+/// RocksDB's `RateLimiter`. Databases whose options hold the same limiter share it.
 pub struct RateLimiter {
     policy: Mutex<Policy>,
     made: RateLimiterOptions,
@@ -81,7 +81,7 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// A limiter that goes by the operating system's clock.
+    /// A limiter that uses the operating system's clock.
     ///
     /// # Errors
     /// As [`RateLimiter::with_clock`].
@@ -89,10 +89,10 @@ impl RateLimiter {
         Self::with_clock(options, Env::os().clock)
     }
 
-    /// A limiter that goes by `clock`.
+    /// A limiter that uses `clock`.
     ///
     /// # Errors
-    /// `InvalidArgument` for no bytes a second, or a period of no time or more than an hour.
+    /// `InvalidArgument` for a rate of 0, or a period of 0 or more than an hour.
     pub fn with_clock(options: RateLimiterOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         let RateLimiterOptions { bytes_per_second, refill_period_us, fairness, auto_tuned, .. } =
             options;
@@ -114,53 +114,53 @@ impl RateLimiter {
         })
     }
 
-    /// How it limits: as it was made, with the rate that was set last.
+    /// The options that it was created with, and the rate that was set last.
     pub fn options(&self) -> RateLimiterOptions {
         RateLimiterOptions { bytes_per_second: self.policy.lock().limit(), ..self.made }
     }
 
-    /// Bytes a second that are allowed now.
+    /// The current rate in bytes per second.
     pub fn bytes_per_second(&self) -> u64 {
         self.policy.lock().rate()
     }
 
-    /// Changes how many bytes a second are allowed; with `auto_tuned` the most.
+    /// Changes the rate in bytes per second; with `auto_tuned` the maximum.
     ///
     /// # Errors
-    /// `InvalidArgument` for none.
+    /// `InvalidArgument` for 0.
     pub fn set_bytes_per_second(&self, bytes_per_second: u64) -> Result<()> {
         check_rate(bytes_per_second)?;
         self.policy.lock().set_limit(bytes_per_second);
         Ok(())
     }
 
-    /// Whether what is read is limited.
+    /// Whether reads are limited.
     pub fn limits_reads(&self) -> bool {
         self.made.mode != RateLimiterMode::WritesOnly
     }
 
-    /// Whether what is written is limited.
+    /// Whether writes are limited.
     pub fn limits_writes(&self) -> bool {
         self.made.mode != RateLimiterMode::ReadsOnly
     }
 
-    /// Bytes that have passed with a priority.
+    /// Bytes that have passed with this priority.
     pub fn bytes_through(&self, priority: IoPriority) -> u64 {
         self.bytes[priority as usize].load(Ordering::Relaxed)
     }
 
-    /// Requests that have passed with a priority.
+    /// Requests that have passed with this priority.
     pub fn requests(&self, priority: IoPriority) -> u64 {
         self.requests[priority as usize].load(Ordering::Relaxed)
     }
 
-    /// Microseconds that requests have waited, all together.
+    /// Microseconds that all requests have waited, added up.
     pub fn waited_us(&self) -> u64 {
         self.waited_us.load(Ordering::Relaxed)
     }
 
-    /// Waits until `bytes` may pass, or `is_over` says that there is nothing to wait for; the
-    /// microseconds that it took.
+    /// Waits until `bytes` may pass, or until `is_over` returns true, and returns the microseconds
+    /// waited.
     pub fn request(&self, bytes: u64, priority: IoPriority, is_over: impl Fn() -> bool) -> u64 {
         let begin = self.clock.now_us();
         let mut now = begin;

@@ -20,13 +20,14 @@ use std::collections::VecDeque;
 /// How urgent a read or write is; RocksDB's `IOPriority`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IoPriority {
-    /// Compactions for the sake of blob files.
+    /// Compactions that only reclaim space in blob files.
     Low,
     /// Other compactions.
     Mid,
     /// Flushes.
     High,
-    /// Somebody waits: a caller, or writers who are held up until flushes and compactions catch up.
+    /// Requests that a caller waits for, and all flushes and compactions while writers are delayed
+    /// or stopped.
     User,
 }
 

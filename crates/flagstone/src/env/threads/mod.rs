@@ -48,13 +48,13 @@ pub(crate) use seats::Seats;
 use turns::Sleepers;
 pub(crate) use turns::{Asleep, GivingWay, Turn};
 
-/// What a thread is for.
+/// Purpose of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Role {
-    /// Memtables go to tables.
+    /// Flushes.
     Flush,
-    /// Tables are merged; helps with flushes.
+    /// Compactions; also helps with flushes.
     Compaction,
 }
 
@@ -84,7 +84,7 @@ pub trait Member: Send + Sync {
     fn seats(&self) -> &Seats;
 }
 
-/// How many threads may work for one member at a time.
+/// How many threads may work for one member at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobLimits {
     /// By role, at least one each.
@@ -94,28 +94,29 @@ pub struct JobLimits {
 }
 
 impl JobLimits {
-    /// So many jobs of either kind. A flush that comes when compactions have all of them begins at
-    /// once: one of the compactions pauses for it ([`Seats`]). A single one runs beside a flush.
+    /// A limit on the jobs of both kinds together. A flush that comes while compactions use all of
+    /// them begins at once, and one of the compactions pauses for it ([`Seats`]). If the limit is
+    /// 1, the one compaction runs beside a flush.
     pub fn together(jobs: usize) -> Self {
         let together = jobs.max(2);
         Self { by_role: [together, jobs.max(1)], together }
     }
 
-    /// So many flushes, and beside them so many compactions.
+    /// Separate limits on flushes and compactions.
     pub fn apart(flushes: usize, compactions: usize) -> Self {
         Self { by_role: [flushes, compactions], together: flushes + compactions }
     }
 }
 
-/// How many [`BackgroundThreads`] there are.
+/// Settings of [`BackgroundThreads`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackgroundThreadsOptions {
-    /// Threads that do nothing but flushes (RocksDB's pool `HIGH`); at least one.
+    /// Threads that only flush (RocksDB's pool `HIGH`); at least one.
     pub flush_threads: usize,
-    /// Threads for compactions (`LOW`), which help with flushes; at least one.
+    /// Threads for compactions (RocksDB's pool `LOW`), which also help with flushes; at least one.
     pub compaction_threads: usize,
-    /// How far long work gives way to others that want the processor, while nobody sleeps for it;
-    /// counts in place of the databases' `background_niceness`.
+    /// Niceness added to long work as long as no writer is waiting for it, from 0 to 19. Replaces
+    /// the databases' `background_niceness`.
     pub niceness: i32,
 }
 
@@ -132,10 +133,9 @@ impl Default for BackgroundThreadsOptions {
 /// Threads that flush and compact for all databases whose options hold them: RocksDB's
 /// `Env::SetBackgroundThreads`.
 ///
-/// No database gets a second job while another waits for its first: each is served in turn, and
-/// waits for no longer than the jobs take that run. Flushes do not wait for compactions. The
-/// threads start when the first database is opened, and end when the last that has these options is
-/// gone, and the options are.
+/// Databases are served in turn: no database gets a second job while another waits for its first.
+/// Flushes do not wait for compactions. The threads start when the first database is opened. They
+/// end when the last database with these options, and the options, are gone.
 pub struct BackgroundThreads {
     shared: Arc<Shared>,
     spawner: Arc<dyn Spawn>,
@@ -175,13 +175,12 @@ impl BackgroundThreads {
     /// Threads of the operating system.
     ///
     /// # Errors
-    /// `InvalidArgument` for no threads, more than 1024 of a kind, or a niceness that is not from 0
-    /// to 19.
+    /// `InvalidArgument` for no threads or more than 1024 of a kind, or a niceness outside 0 to 19.
     pub fn new(options: BackgroundThreadsOptions) -> Result<Self> {
         Self::with_env(options, &Env::default())
     }
 
-    /// Threads of such a world.
+    /// Threads of the world `env`.
     ///
     /// # Errors
     /// As [`BackgroundThreads::new`].

@@ -17,7 +17,7 @@ pub enum WrittenBy {
     Other,
 }
 
-/// Which filters a family's files get; `Option<FilterPolicy>` where there may be none.
+/// The filters of a family's tables; `Option<FilterPolicy>` where there may be none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FilterPolicy {
     /// A Bloom filter.
@@ -25,12 +25,12 @@ pub enum FilterPolicy {
         /// Bits per key.
         bits_per_key: f64,
     },
-    /// A Ribbon filter: some 30% smaller than Bloom for the same accuracy, slower to build and
-    /// query.
+    /// A Ribbon filter: about 30% smaller than a Bloom filter of the same accuracy, but slower to
+    /// build and query.
     Ribbon {
         /// Bits per key of a Bloom filter of the same accuracy.
         bloom_equivalent_bits_per_key: f64,
-        /// Levels above (less than) this get Bloom filters; flushes count as level -1.
+        /// Levels below this number get Bloom filters; flushes count as level -1.
         bloom_before_level: i32,
     },
 }
@@ -39,13 +39,13 @@ impl FilterPolicy {
     /// Part of the name under which a file's metaindex lists its filter, whatever the policy.
     pub const COMPATIBILITY_NAME: &str = "rocksdb.BuiltinBloomFilter";
 
-    /// Bloom filters of 10 bits per key: about 1% false positives.
+    /// Bloom filters with 10 bits per key, for about 1% false positives.
     pub const DEFAULT: Self = Self::Bloom { bits_per_key: 10.0 };
 
-    /// With fewer bits per key a filter is pointless, and is not written.
+    /// Minimum bits per key; with fewer, no filter is written.
     pub const LEAST_BITS: f64 = 0.5;
 
-    /// The same policy with filters of so many bits per key.
+    /// The same policy with `bits` bits per key.
     #[must_use]
     pub fn with_bits(self, bits: f64) -> Self {
         match self {
