@@ -41,238 +41,238 @@ macro_rules! remedies {
 }
 
 remedies! {
-    /// Another value of an option.
+    /// Set an option to another value.
     Set {
-        /// When to do it, with what follows it; mostly empty.
+        /// Condition that precedes the advice; mostly empty.
         when: Cow<'static, str>,
         /// The option.
         option: &'static str,
-        /// Its value, if that is worth a word.
+        /// Its current value, if worth mentioning.
         from: Option<String>,
         /// The better value.
         to: String,
-        /// What else is to be known, or can be done instead.
+        /// Further facts or alternatives that follow the advice.
         but: Cow<'static, str>,
     },
-    /// A setting that passes over damage, back to one that does not.
+    /// Reset a setting that ignores damage.
     SetBack {
         /// The option.
         option: &'static str,
-        /// The value that notices damage.
+        /// The value that detects damage.
         to: &'static str,
-        /// The database is open.
+        /// Whether the database is open.
         is_running: bool,
     },
-    /// More memory for all memtables, or for all caches.
+    /// Give all memtables or all caches more memory.
     MoreMemory {
-        /// As that of `Set`.
+        /// As in `Set`.
         when: &'static str,
-        /// What is to have more.
+        /// What should get more.
         what: &'static str,
-        /// As that of `Set`.
+        /// As in `Set`.
         but: &'static str,
     },
-    /// The limit that holds for compactions as well.
+    /// The rate limit, which applies to compactions as well.
     MindRateLimit {
-        /// It.
+        /// The limit.
         bytes_per_second: u64,
     },
-    /// What other findings say.
+    /// See other findings.
     SeeBelow {
-        /// What helps where there are none.
+        /// What to do if there are none.
         otherwise: Vec<Remedy>,
     },
-    /// Fewer syncs for as many writes.
+    /// Use fewer syncs for the same writes.
     ShareSyncs,
-    /// A disk that does not answer.
+    /// Check a disk that does not respond.
     LookAfterDisk,
-    /// A new handle.
+    /// Reopen the database.
     Reopen,
-    /// Space on the disk.
+    /// Free disk space.
     MakeSpace {
-        /// What comes of it.
+        /// What happens then.
         then: &'static str,
     },
-    /// Space on the disk, part of which is kept from then on.
+    /// Free disk space, and reserve part of it.
     MakeSpaceAndReserve {
-        /// Bytes to keep.
+        /// Bytes to reserve.
         bytes: u64,
     },
-    /// Space on the disk, for what a WAL reserves.
+    /// Free disk space for a WAL's reserve.
     MakeSpaceForWal {
-        /// The database is open.
+        /// Whether the database is open.
         is_running: bool,
     },
-    /// A flush of all families.
+    /// Flush all families.
     Flush,
-    /// An end of an iterator.
+    /// Drop an iterator.
     DropIterator,
-    /// An end of a snapshot.
+    /// Drop a snapshot.
     DropSnapshot,
-    /// An end of a snapshot, before anything else helps.
+    /// Drop a snapshot before anything else can help.
     DropSnapshotFirst {
-        /// Seconds for which it has been there.
+        /// Its age in seconds.
         seconds: u64,
         /// Where it was taken.
         taken_at: String,
-        /// Operations that were written since.
+        /// Operations written since then.
         writes: u64,
     },
-    /// An end of the oldest snapshots.
+    /// Drop the oldest snapshots.
     DropOldestSnapshots,
-    /// An end of what holds automatic compactions.
+    /// Release the hold on automatic compactions.
     LetGo {
-        /// As that of `Set`.
+        /// As in `Set`.
         when: &'static str,
-        /// As that of `Set`.
+        /// As in `Set`.
         but: &'static str,
     },
-    /// A compaction of a whole family.
+    /// Compact a whole family.
     Compact {
-        /// What to compact, or when.
+        /// What to compact, or when to do it.
         what: &'static str,
         /// The family.
         family: String,
-        /// The last level is rewritten, too.
+        /// Whether the last level is rewritten.
         bottommost: bool,
-        /// The database is open.
+        /// Whether the database is open.
         is_running: bool,
-        /// As that of `Set`.
+        /// As in `Set`.
         but: String,
     },
-    /// A collection of garbage in blob files.
+    /// Collect garbage in blob files.
     CollectGarbage {
         /// The family.
         family: String,
-        /// No compaction runs unasked.
+        /// Whether compactions run only on request.
         by_request: bool,
-        /// The database is open.
+        /// Whether the database is open.
         is_running: bool,
-        /// Bytes that are read and written for it.
+        /// Bytes to read and write for it.
         bytes: u64,
     },
-    /// Nothing: an amount of garbage that a burst of writes may leave.
+    /// Nothing: a burst of writes may leave this much garbage.
     LetBurstPass {
         /// The option `burst_space_amplification`.
         burst: String,
         /// The option `max_space_amplification`.
         most: String,
     },
-    /// Another `compaction_style`.
+    /// Use another `compaction_style`.
     AnotherStyle {
-        /// As that of `Set`.
+        /// As in `Set`.
         when: &'static str,
     },
-    /// Deletions that take less space.
+    /// Delete whole ranges.
     DeleteRanges,
-    /// Fewer deletions of ranges.
+    /// Delete fewer ranges.
     DeleteFewerRanges,
-    /// A time to live, as FIFO compaction keeps deletions.
+    /// Use a time to live, because FIFO compaction keeps deletions.
     ExpireByTtl,
-    /// Nothing: files that go.
+    /// Nothing: the files will be removed.
     LeaveStrays,
-    /// Nothing: a WAL that ends as a process dies.
+    /// Nothing: the WAL ended with its process.
     LeaveTornEnd,
-    /// Nothing: a WAL that was empty.
+    /// Nothing: the WAL was empty.
     LeaveEmptyWal,
-    /// A WAL that is damaged in its middle.
+    /// Repair a WAL that is damaged in its middle.
     SettleWal {
-        /// Another mode would go on behind the damage.
+        /// Whether another mode would skip the damage.
         may_skip: bool,
     },
-    /// A table, or a blob file, from a copy.
+    /// Restore a table or blob file from a copy, or salvage.
     RestoreOrSalvage,
-    /// What this engine cannot read.
+    /// Compact a table that this engine cannot read with the program that wrote it.
     CompactWithWriter,
-    /// Rights, or limits, of the process.
+    /// Give the process access, or higher limits.
     BePermitted,
-    /// A key that was written in a way that cannot be.
+    /// Correct a key with contradictory writes.
     MendKey,
-    /// CURRENT and MANIFEST from a copy.
+    /// Restore CURRENT and the MANIFEST from a copy.
     RestoreManifest,
-    /// A table or blob file from a copy, or an opening without it.
+    /// Restore a table or blob file from a copy, or open without it.
     RestoreOrGoWithout,
-    /// A WAL from a copy, or an opening without it.
+    /// Restore a WAL from a copy, or open without it.
     FindWal,
-    /// A directory of WALs, or an opening without them.
+    /// Restore the directory of the WALs, or open without them.
     FindWalDirectory,
-    /// A directory of WALs, for the command line.
+    /// Restore the directory of the WALs; for the command line.
     MountWalDirectory,
-    /// A WAL from a copy.
+    /// Restore a WAL from a copy.
     RestoreWal,
-    /// More levels.
+    /// Raise `num_levels`.
     RaiseNumLevels {
-        /// At least so many.
+        /// Minimum number of levels.
         to: usize,
     },
-    /// All families, when opening.
+    /// Name all families when opening.
     NameAllFamilies,
-    /// Families that are made when opening.
+    /// Create missing families when opening.
     CreateMissingFamilies,
-    /// The options that each family was made with.
+    /// Open each family with its own options.
     OpenWithOwnOptions,
-    /// The end of an OPTIONS file.
+    /// Restore the end of an OPTIONS file.
     EndOptionsFile,
-    /// A line of an OPTIONS file.
+    /// Correct a line of an OPTIONS file.
     CorrectLine,
-    /// OPTIONS files out of the way.
+    /// Move OPTIONS files away.
     MoveOptionsAway,
-    /// Transactions that RocksDB prepared.
+    /// Commit or roll back transactions prepared by RocksDB.
     DecidePrepared,
-    /// Values without a time.
+    /// Read values without time stamps.
     ReadUnstamped,
-    /// An empty directory for what is salvaged.
+    /// Name an empty directory for the salvaged database.
     NameEmptyTarget,
-    /// An owner that is no more.
+    /// Remove the mark of an owner that no longer exists.
     RemoveOwner,
-    /// A new copy to go on from.
+    /// Make a new copy to continue from.
     MakeNewCopy,
-    /// Older WALs.
+    /// Keep WALs longer.
     KeepWals,
-    /// What lost its CURRENT.
+    /// Salvage a database that lost its CURRENT.
     SalvageWithoutCurrent,
-    /// A path on the command line.
+    /// Check a path on the command line.
     CheckPath,
-    /// Another command, for another kind of file.
+    /// Use another command, for another kind of file.
     ShowByKind {
         /// The command.
         command: &'static str,
     },
-    /// A database that is written to meanwhile.
+    /// Check again a database that was being written to.
     LookAgain,
-    /// A copy of a database that another process has open.
+    /// Copy a database that another process has open.
     CopyBesideWriter,
-    /// A damaged file, of which nothing better is known.
+    /// Verify, then salvage.
     VerifyAndSalvage,
-    /// A name that is not there.
+    /// Check a path that does not exist.
     SeeWhatIsThere,
-    /// A user that may.
+    /// Run as a user that may.
     BeOwner,
-    /// A file system that can be written to.
+    /// Mount the file system writable.
     MountWritable,
-    /// Space for a command.
+    /// Free disk space, and repeat the command.
     MakeSpaceAndRepeat,
-    /// A quota.
+    /// Raise a quota.
     RaiseQuota,
-    /// A limit of files' sizes.
+    /// Raise the limit on file sizes.
     PermitLargerFiles,
-    /// A limit of memory.
+    /// Raise the limit on memory.
     PermitMoreMemory,
-    /// A limit of open files.
+    /// Raise the limit on open files.
     PermitMoreFiles,
-    /// A limit of open files that a whole database is within.
+    /// Raise the limit on open files, so that a whole database can be held open.
     HoldAllFiles {
         /// The hard limit, if it is known.
         limit: Option<u64>,
-        /// The files that a read-only handle holds, and some others.
+        /// Number of files that a read-only handle holds, and some others.
         wanted: u64,
     },
-    /// A device that fails.
+    /// Copy the data from a failing device.
     CopyFromDevice,
 }
 
 impl Remedy {
-    /// What helps where the operating system refused, whatever was being done.
+    /// What to do about an error of the operating system, whatever was being done.
     pub fn of_system(error: &io::Error) -> Option<Self> {
         Some(match error.kind() {
             ErrorKind::NotFound => Self::SeeWhatIsThere,
@@ -290,13 +290,13 @@ impl Remedy {
         })
     }
 
-    /// Another value of an option, which has the value `from` now.
+    /// Change an option from its current value `from`.
     pub fn set(option: &'static str, from: impl fmt::Display, to: impl fmt::Display) -> Self {
         let (from, to) = (Some(from.to_string()), to.to_string());
         Self::Set { when: Cow::Borrowed(""), option, from, to, but: Cow::Borrowed("") }
     }
 
-    /// A value of an option.
+    /// Set an option.
     pub fn set_to(option: &'static str, to: impl fmt::Display) -> Self {
         Self::Set {
             when: Cow::Borrowed(""),
@@ -307,7 +307,7 @@ impl Remedy {
         }
     }
 
-    /// What stands in front of a new value of an option.
+    /// Adds the condition that precedes the advice to set an option.
     #[must_use]
     pub fn when(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         if let Self::Set { when, .. } = &mut self {
@@ -316,7 +316,7 @@ impl Remedy {
         self
     }
 
-    /// What stands behind a new value of an option.
+    /// Adds facts or alternatives after the advice to set an option.
     #[must_use]
     pub fn but(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         if let Self::Set { but, .. } = &mut self {
