@@ -7,17 +7,17 @@ use crate::compaction::pick::{blob_bytes_allowed, moved_per_byte, space_for};
 use crate::db::{DatabaseFacts, FamilyFacts};
 use crate::options::CompactionStyle;
 
-/// Less garbage is not worth collecting: compactions leave it.
+/// Bytes of garbage below which collecting is not worthwhile; compactions leave it.
 const GARBAGE_LITTLE: u64 = 32 << 20;
-/// Less than this part of the blob files cannot make much garbage of them.
+/// Part of the blob files below which unflushed writes cannot add much garbage.
 const UNFLUSHED_PART: u64 = 10;
-/// With fewer bytes of values written it is not known what is moved for each.
+/// Bytes of values written that are needed to judge how much is moved for each.
 const WRITTEN_MIN: u64 = 256 << 20;
-/// What may be moved for each byte that is written without anybody's noticing.
+/// Bytes that may be moved for each byte written without being noticed.
 const MOVED_LITTLE: f64 = 0.5;
 
 impl Findings {
-    /// How much of them is garbage.
+    /// Garbage in blob files.
     pub(super) fn blobs(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts {
             name,
@@ -81,7 +81,7 @@ impl Findings {
         }
     }
 
-    /// Values that WALs hold overwrite others, which count as garbage only after a flush. A running
+    /// Writes in WALs that overwrite values, which count as garbage only after a flush. A running
     /// database flushes them.
     pub(super) fn unflushed(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts { name, unflushed_bytes: unflushed, blob_bytes, .. } = family;
@@ -96,7 +96,7 @@ impl Findings {
         self.add(Severity::Note, what, Remedy::Flush);
     }
 
-    /// What the limit of space costs where values are too small for holes.
+    /// The cost of the space limit if values are too small for holes.
     pub(super) fn moves(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts { name, blob_bytes, blob_values, max_space_amplification: most, .. } =
             family;

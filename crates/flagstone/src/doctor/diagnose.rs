@@ -9,44 +9,46 @@ use crate::db::{DatabaseFacts, Db, Facts, FamilyFacts, LogFacts, LogFate};
 
 use super::trees::{limiter, more_memtables, mostly_held_up_by};
 
-/// A smaller database has no shape yet that could be wrong.
+/// Bytes of data below which a database's shape does not matter.
 pub(super) const WORTH_SHAPING: u64 = 1 << 30;
-/// Smaller memtables make small tables.
+/// Memtable size below which flushed tables are too small.
 pub(super) const MEMTABLE_SMALL: u64 = 4 << 20;
-/// With fewer syncs it does not matter what they are for.
+/// Number of syncs below which they do not matter.
 const SYNCS_MIN: u64 = 1000;
-/// Who keeps less does no harm.
+/// Bytes that an iterator may keep without harm.
 pub(super) const KEPT_MANY: u64 = 64 << 20;
-/// A scan may take so many seconds, and a backup of a snapshot so many.
+/// Seconds that a scan may reasonably take.
 const SCAN_LONG: u64 = 600;
+/// Seconds that a backup from a snapshot may reasonably take.
 const SNAPSHOT_LONG: u64 = 3600;
-/// What is overwritten by fewer writes takes little space.
+/// Number of writes below which what they overwrite takes little space.
 const WRITES_MANY: u64 = 1_000_000;
-/// A second.
+/// One second in microseconds.
 pub(super) const SECOND_US: u64 = 1_000_000;
-/// Writers who were held up for no larger part of the time, in percent, hardly noticed.
+/// Percentage of the time that writers may wait without noticing.
 const HELD_UP_LITTLE: u64 = 1;
-/// Who has been stopped for so many seconds does not wait for a flush that goes on.
+/// Seconds after which stopped writers are waiting for more than a running flush.
 const STOPPED_LONG: u64 = 5;
-/// Who syncs less often does not wait for the disk.
+/// Syncs per second below which writers do not wait for the disk.
 const SYNCS_PER_SECOND: u64 = 10;
-/// Fewer lookups say nothing of a cache.
+/// Number of lookups needed to judge a cache.
 const LOOKUPS_MIN: u64 = 1_000_000;
-/// Fewer openings of files are not felt,
+/// Number of reopened files below which they are not noticed.
 const REOPENS_MIN: u64 = 10_000;
-/// nor are as few in a second.
+/// Reopened files per second below which they are not noticed.
 const REOPENS_PER_SECOND: u64 = 10;
-/// A cache with a smaller part of the tables, in percent, cannot hold what is asked for most.
+/// Percentage of the tables below which a cache cannot hold the most requested blocks.
 const CACHED_LITTLE: u64 = 2;
-/// One with so much mostly does.
+/// Percentage of the tables from which a cache mostly holds them.
 const CACHED_MUCH: u64 = 10;
 
-/// How bad it is.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Data is missing or damaged, or writes are refused.
+    /// Data is missing or damaged, or writes fail.
     Broken,
-    /// Writes or reads are slower, or more space is taken, than need be; or that threatens.
+    /// Writes or reads are slower than necessary, more space is used than necessary, or either is
+    /// about to happen.
     Slow,
     /// Worth knowing.
     Note,
@@ -62,12 +64,12 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One thing that was found.
+/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// How serious it is.
     pub severity: Severity,
-    /// What is the matter.
+    /// What is wrong.
     pub what: String,
     /// What to do about it.
     pub remedies: Vec<Remedy>,
@@ -87,10 +89,10 @@ impl fmt::Display for Finding {
 }
 
 impl Db {
-    /// What is wrong with the database, why its writes are slow, and what to change: the worst
-    /// first; nothing if all is well.
+    /// Explains what is wrong with the database, why its writes are slow, and what to change. The
+    /// most serious finding comes first; the list is empty if all is well.
     ///
-    /// It goes by [`Db::facts`], and costs what they cost.
+    /// It is based on [`Db::facts`] and costs as much.
     ///
     /// # Errors
     /// As [`Db::facts`].
@@ -99,7 +101,7 @@ impl Db {
     }
 }
 
-/// All findings, the worst first.
+/// All findings, the most serious first.
 pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     let mut found = Findings(Vec::new());
     for fault in &facts.faults {
@@ -152,7 +154,7 @@ impl Findings {
         self.0.push(Finding { severity, what: what.into(), remedies: remedies.into() });
     }
 
-    /// What an opening would make of a WAL.
+    /// What an opening would do with a damaged WAL.
     fn log(&mut self, log: &LogFacts) {
         let LogFacts { what, mode, records_behind: records, .. } = log;
         let behind = match records {
@@ -226,7 +228,7 @@ impl Findings {
         }
     }
 
-    /// Settings that let every opening pass over damage.
+    /// Settings that make every opening ignore damage.
     fn passing_over_damage(&mut self, facts: &DatabaseFacts) {
         let is_running = facts.is_running;
         if !facts.paranoid_checks {
@@ -249,7 +251,7 @@ impl Findings {
         }
     }
 
-    /// That writers wait, or have waited.
+    /// Writers that wait or have waited.
     fn held_up(&mut self, all: &Facts) {
         let facts = &all.database;
         let DatabaseFacts { stall_us, open_seconds, stopped_seconds: stopped, .. } = facts;
@@ -329,7 +331,7 @@ impl Findings {
         self.wals(facts);
     }
 
-    /// How much WALs take.
+    /// Space that WALs take.
     fn wals(&mut self, facts: &Facts) {
         let DatabaseFacts { wal_bytes, max_total_wal_size: cap, max_background_jobs: jobs, .. } =
             facts.database;
@@ -361,7 +363,7 @@ impl Findings {
         }
     }
 
-    /// Who keeps what could be let go of.
+    /// Iterators and snapshots that keep obsolete data.
     fn pins(&mut self, facts: &DatabaseFacts) {
         if facts.iterator_kept_bytes >= KEPT_MANY && facts.iterator_seconds >= SCAN_LONG {
             let what = format!(
@@ -389,8 +391,8 @@ impl Findings {
         }
     }
 
-    /// Whether the block cache holds what is asked for. How large it is where the database runs,
-    /// nobody tells who opens it to look at it.
+    /// Whether the block cache holds the requested blocks. A doctor that opens the database only to
+    /// look at it does not know the size of the running cache.
     fn cache(&mut self, facts: &Facts) {
         if !facts.database.knows_cache {
             return;
@@ -434,7 +436,7 @@ impl Findings {
         }
     }
 
-    /// A block cache that sizes itself, and has less than reads would have it.
+    /// An automatic block cache that is smaller than reads need.
     fn auto_cache(&mut self, facts: &DatabaseFacts) {
         let DatabaseFacts { cache_bytes, cache_auto_max: most, cache_auto_why: why, .. } = facts;
         if !facts.cache_is_too_little {
@@ -459,7 +461,7 @@ impl Findings {
         self.add(Severity::Note, what, advice);
     }
 
-    /// Whether files are closed that are read soon after.
+    /// Files that are closed and soon read again.
     fn open_files(&mut self, facts: &DatabaseFacts) {
         let DatabaseFacts {
             max_open_files: most, files, file_reopens: times, open_seconds, ..
@@ -477,7 +479,7 @@ impl Findings {
         }
     }
 
-    /// Memtables of which all together may have little, or have what they may.
+    /// Memtables whose common limit is too low, or reached.
     fn memtables(&mut self, facts: &Facts) {
         let DatabaseFacts { memtable_bytes: bytes_now, memtable_bytes_max: most, .. } =
             facts.database;

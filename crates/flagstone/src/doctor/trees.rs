@@ -5,29 +5,28 @@ use crate::base::{Remedy, counted, form};
 use crate::db::{DatabaseFacts, Facts, FamilyFacts};
 use crate::options::CompactionStyle;
 
-/// Fewer entries say nothing of what most of them are.
+/// Number of entries needed to judge what most of them are.
 const ENTRIES_MIN: u64 = 1000;
 /// More tables than this take memory and time to open.
 const TABLES_MANY: u64 = 1000;
-/// So many deletions side by side are felt by who scans over them, or seeks in front of them, as at
-/// a queue's head: that takes a millisecond or so.
+/// Adjacent deletions that slow down a scan over them, or a seek before them, as at the head of a
+/// queue: by about a millisecond.
 const DENSE_MANY: u64 = 10_000;
-/// So many deletions of ranges are felt.
+/// Range deletions that slow down reads.
 const RANGES_MANY: u64 = 10_000;
-/// Filters of fewer entries take nothing, and spare little.
+/// Number of entries below which filters take no space and save little.
 const FILTERED_MIN: u64 = 100_000;
-/// With fewer bits for a key a Bloom filter lets pass more than one of four keys that are not
-/// there.
+/// Bits per key below which a Bloom filter passes more than a quarter of absent keys.
 const BITS_FEW: f64 = 3.0;
-/// With more it lets pass none of a hundred thousand.
+/// Bits per key above which a Bloom filter passes fewer than one absent key in a hundred thousand.
 const BITS_MANY: f64 = 24.0;
-/// Until then a snapshot is one that a read is about to be done with.
+/// Age in seconds below which a snapshot probably belongs to a running read.
 const SNAPSHOT_YOUNG: u64 = 60;
-/// Percent of the oldest sorted run that those above it may have before it is worth a word.
+/// Size of all newer sorted runs, as a percentage of the oldest, from which it is reported.
 const AMPLIFIED_MUCH: u64 = 400;
 
 impl Findings {
-    /// What holds writers up.
+    /// What delays writers.
     pub(super) fn stalls(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts { name, level0_files, level0_stop_writes_trigger: stop, .. } = family;
         let slowdown = family.level0_slowdown_writes_trigger;
@@ -91,7 +90,7 @@ impl Findings {
         }
     }
 
-    /// What the tree looks like.
+    /// Deletions that slow down reads.
     fn deletions(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts {
             name, tables, entries, deletions, deletion_tables, range_deletions, ..
@@ -135,7 +134,7 @@ impl Findings {
         }
     }
 
-    /// How many bits filters have for a key.
+    /// How many bits per key filters have.
     fn filters(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts { name, filtered_entries: keys, filter_bytes, .. } = family;
         if *keys < FILTERED_MIN {
@@ -159,7 +158,7 @@ impl Findings {
         }
     }
 
-    /// What the tables are like.
+    /// Number and size of tables.
     pub(super) fn shape(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         self.deletions(family, database);
         self.filters(family, database);
@@ -225,7 +224,7 @@ impl Findings {
         }
     }
 
-    /// What universal compaction keeps twice.
+    /// What universal compaction stores twice.
     pub(super) fn runs(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts { name, table_bytes, newer_run_bytes: newer, level0_files: runs, .. } =
             family;
@@ -259,7 +258,7 @@ impl Findings {
         }
     }
 
-    /// What FIFO compaction drops to keep within the limit that `option` sets.
+    /// What FIFO compaction drops to stay within the limit that `option` sets.
     fn fifo_at_limit(&mut self, family: &FamilyFacts, option: &str) {
         let FamilyFacts { name, fifo_bytes, fifo_limit_bytes: limit, oldest_seconds, ttl, .. } =
             family;
@@ -310,7 +309,7 @@ impl Findings {
         }
     }
 
-    /// What FIFO compaction drops, or does not.
+    /// What FIFO compaction drops, or fails to drop.
     pub(super) fn fifo(&mut self, family: &FamilyFacts) {
         let FamilyFacts { name, fifo_limit_bytes: limit, .. } = family;
         if family.compaction_style != CompactionStyle::Fifo {
@@ -349,7 +348,7 @@ impl Findings {
     }
 }
 
-/// What to do before anything that was deleted or overwritten can go.
+/// What to do before deleted or overwritten data can go.
 pub(super) fn snapshot_first(database: &DatabaseFacts) -> Option<Remedy> {
     let DatabaseFacts {
         snapshot_seconds: seconds,
@@ -363,7 +362,7 @@ pub(super) fn snapshot_first(database: &DatabaseFacts) -> Option<Remedy> {
     Some(Remedy::DropSnapshotFirst { seconds: *seconds, taken_at: at.clone(), writes: *writes })
 }
 
-/// A compaction that writes all tables of a family again.
+/// A compaction that rewrites all tables of a family.
 fn rewrite(
     family: &FamilyFacts,
     database: &DatabaseFacts,
@@ -380,7 +379,7 @@ fn rewrite(
     }
 }
 
-/// A compaction of what waits for one.
+/// A compaction of what is due.
 fn catch_up(
     family: &FamilyFacts,
     database: &DatabaseFacts,
@@ -434,8 +433,8 @@ pub(super) fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> Vec<Reme
     }
 }
 
-/// What held writers up most often since the database was opened, and what to change for it;
-/// nothing where nobody counted.
+/// What delayed writers most often since the database was opened, and what to change; `None` if it
+/// was not counted.
 pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, Vec<Remedy>)> {
     let counts = |family: &FamilyFacts| {
         [
@@ -497,7 +496,7 @@ fn counted_waiting(count: u64, one: &str) -> String {
 const BURSTS: &str = "for bursts of writes ";
 const LASTS: &str = "; a steady load is limited by the disk";
 
-/// How the memtables of all families may have more.
+/// How the memtables of all families can get more memory.
 pub(super) fn more_memtables(
     database: &DatabaseFacts,
     when: &'static str,
@@ -515,8 +514,8 @@ pub(super) fn more_memtables(
     }
 }
 
-/// What to do about the rate limiter, if flushes and compactions wait for it for more than a
-/// quarter of the time.
+/// What to do about the rate limiter, if flushes and compactions wait for it more than a quarter of
+/// the time.
 pub(super) fn limiter(database: &DatabaseFacts) -> Option<Remedy> {
     let DatabaseFacts { rate_limit: limit, rate_limiter_us: waited, open_seconds, .. } = database;
     let is_felt = *limit > 0

@@ -13,7 +13,7 @@ use super::{Join, RandomAccessFile, Spawn, WritableFile};
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::{Code, Error, Result};
 
-/// Writes behind its owner, who must not share it with other writers.
+/// Writes in the background for its owner, which must not share it with other writers.
 pub struct WriteBehind {
     spawner: Arc<dyn Spawn>,
     shared: Arc<Shared>,

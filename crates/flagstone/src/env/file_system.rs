@@ -47,9 +47,8 @@ pub trait FileSystem: Send + Sync {
     /// As [`FileSystem::open_random_access`].
     fn open_reclaimable(&self, path: &Path) -> Result<Arc<dyn ReclaimableFile>>;
 
-    /// Says how often the file at `path` is expected to be read, before it is made or opened: of
-    /// tables of which that is known. Only a hint; a file system of several devices may choose one
-    /// by it.
+    /// Hints how often the file at `path` is expected to be read, before it is created or opened;
+    /// for tables of which that is known. A file system of several devices may choose one by it.
     fn advise(&self, _path: &Path, _temperature: Temperature) {}
 
     /// Renames a file, replacing `target`; durable after [`FileSystem::sync_directory`].

@@ -63,15 +63,14 @@ impl CfSettings {
         LEFT_OPEN.into_iter().zip(is_open).filter_map(|(name, is_open)| is_open.then_some(name))
     }
 
-    /// What an OPTIONS file says of those that are left open, in a line of ours behind what is in
-    /// force.
+    /// The line of ours, after the values in force, that lists the settings left open.
     pub(super) fn noted(&self) -> Option<(&'static str, String)> {
         let names: Vec<_> = self.left_open().collect();
         (!names.is_empty()).then(|| (NOTE, names.join(":")))
     }
 
-    /// Leaves those named open again whose values are what would be in force then: whoever has
-    /// changed one since it was written has decided.
+    /// Opens those named again whose values equal the values that would then be in force. A value
+    /// changed since the file was written stays set.
     fn open_again(&mut self, names: &[String]) {
         for name in LEFT_OPEN.into_iter().filter(|name| names.iter().any(|noted| noted == name)) {
             let mut open = self.clone();

@@ -1,4 +1,4 @@
-//! Options set and read by their names, as in an OPTIONS file or on the command line.
+//! Setting and reading options by name, as in an OPTIONS file or on the command line.
 
 use super::assembled::{ColumnFamilyOptions, Options};
 use super::filters::{self, FILTER, FILTER_FACTORY};
@@ -14,13 +14,13 @@ use super::text::{null_text, pairs, without_braces};
 use crate::base::{Comparator, Error, PrefixExtractor, Result};
 
 impl ColumnFamilyOptions {
-    /// Sets the option called `name`, a setting of the family or its tables or a built-in
-    /// component. `name` may be dotted (`compression_opts.level`) and `block_based_table_factory`
+    /// Sets the option called `name`: a setting of the family or its tables, or a built-in
+    /// component. The name may be dotted (`compression_opts.level`); `block_based_table_factory`
     /// takes `{name=value;...}`.
     ///
     /// # Errors
     /// `InvalidArgument` for an unknown name or a wrong value, `NotSupported` for what the engine
-    /// does not do yet.
+    /// does not support.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         self.try_set(name, value).unwrap_or_else(|| Err(unknown_name(name)))
     }
@@ -134,15 +134,15 @@ impl ColumnFamilyOptions {
 impl Options {
     /// Sets the option called `name`: a setting of the database, of its default column family or
     /// that family's tables, or a built-in component. See [`ColumnFamilyOptions::set`] for the
-    /// forms of names; `block_cache` takes a size in bytes, or RocksDB's
-    /// `{capacity=...;num_shard_bits=...;high_pri_pool_ratio=...;secondary_cache=...}`, and
-    /// `blob_cache` the same without a secondary cache, or `nullptr`.
+    /// forms of names. `block_cache` takes a size in bytes, or RocksDB's
+    /// `{capacity=...;num_shard_bits=...;high_pri_pool_ratio=...;secondary_cache=...}`.
+    /// `blob_cache` takes the same without a secondary cache, or `nullptr`.
     ///
     /// A named value may be short: `zstd` for `kZSTD`, `universal` for `kCompactionStyleUniversal`.
     ///
     /// # Errors
     /// `InvalidArgument` for an unknown name (with the nearest known one) or a wrong value,
-    /// `NotSupported` for what the engine does not do yet.
+    /// `NotSupported` for what the engine does not support.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let plain = name.strip_prefix("db.").unwrap_or(name);
         let result = match (self.db.assign(plain, value), known::find(plain)) {
@@ -179,9 +179,9 @@ impl Options {
         Ok(())
     }
 
-    /// Sets a setting of the database for one opening: the OPTIONS file that the opening writes
-    /// keeps the value that the setting has now. This is for settings that pass over damage, which
-    /// should not pass over later damage unnoticed.
+    /// Sets a setting of the database for one opening; the OPTIONS file written by that opening
+    /// keeps the current value. It is meant for settings that ignore damage, so that later damage
+    /// does not go unnoticed.
     ///
     /// # Errors
     /// As [`Options::set`]; `InvalidArgument` for a name that is not a setting of the database.
@@ -205,7 +205,7 @@ impl Options {
         options
     }
 
-    /// As [`Options::set`], and what concerns column families also in each of `families`.
+    /// Like [`Options::set`], and sets options of column families in each of `families` too.
     ///
     /// # Errors
     /// As [`Options::set`].

@@ -54,25 +54,24 @@ const LAST_LINE: &str = "# End of file.";
 pub(super) const FIRST_OF_ROCKSDB: &str = "# This is a RocksDB option file.";
 const END_OF_ROCKSDB: &str = "the options of a family's tables and an empty line behind them";
 
-/// An OPTIONS file has some 4 KiB for each column family; anything larger than those of very many
-/// is something else.
+/// Maximum size of an OPTIONS file, which has about 4 KiB per column family.
 const FILE_SIZE_MAX: u64 = 1 << 30;
 
-/// What an OPTIONS file says.
+/// The contents of an OPTIONS file.
 #[derive(Debug, Clone)]
 pub struct LoadedOptions {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The database's settings, and in `cf` the default column family's.
+    /// The database's settings, with the default column family's in `cf`.
     pub options: Options,
-    /// Every column family by name, in the file's order, the default one first.
+    /// All column families by name in the file's order, the default one first.
     pub families: Vec<(String, ColumnFamilyOptions)>,
-    /// What is not known and was not kept either, because there is too much of it, as sentences.
+    /// Sentences about unknown contents that were not kept because there is too much of them.
     pub unknown: Vec<String>,
 }
 
 impl LoadedOptions {
-    /// What the file says that is not acted on, as sentences.
+    /// Sentences about settings in the file that have no effect.
     pub fn warnings(&self) -> Vec<String> {
         let kept = self.options.kept.iter().map(ToString::to_string);
         let database = kept.chain(self.options.kept_sections.iter().map(ToString::to_string));
@@ -90,7 +89,7 @@ impl LoadedOptions {
 
 /// Reads the newest OPTIONS file in `directory`; `None` if there is none.
 ///
-/// So a database is opened as it was, be it RocksDB's or ours:
+/// This opens a database, of RocksDB or ours, with the options it had:
 ///
 /// ```
 /// # use std::path::Path;
@@ -149,9 +148,8 @@ pub fn load_latest(env: &Env, directory: &Path) -> Result<Option<LoadedOptions>>
     Ok(None)
 }
 
-/// Reads the newest OPTIONS file that can be read, for who saves what is left of a database: it
-/// differs from a newer one, which is damaged, in what was changed last. Says what is wrong with
-/// those that are newer.
+/// Reads the newest OPTIONS file that can be read, to recover what is left of a database. It may
+/// lack the last changes, which are in newer, damaged files. Also returns the errors of those.
 ///
 /// # Errors
 /// `IoError` of the directory.
@@ -201,8 +199,8 @@ fn options_number(name: &str) -> Option<FileNumber> {
     }
 }
 
-/// Reads the text of an OPTIONS file, also of one that somebody has written: it is whole if nothing
-/// says that it was cut off.
+/// Parses the text of an OPTIONS file, including one written by hand. It counts as complete unless
+/// something shows that it was cut off.
 ///
 /// # Errors
 /// As [`load_latest`], with the line but without the path.

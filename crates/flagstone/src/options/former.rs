@@ -9,7 +9,7 @@ use super::table::Section;
 /// An option that RocksDB has removed or renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Former {
-    /// Where it stands in an OPTIONS file.
+    /// Its section in an OPTIONS file.
     pub section: Section,
     /// RocksDB's name for it.
     pub name: &'static str,

@@ -382,8 +382,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Whether the file is by a RocksDB that names `wal_dir` also where nobody has set it: as the
-    /// directory that the database was opened in, which may be another by now.
+    /// Whether the file is from a RocksDB that writes `wal_dir` even if it is not set: it names the
+    /// directory that the database was opened in, which may have changed.
     pub(super) fn names_wal_dir_anyway(&self) -> bool {
         self.begins_as_rocksdb_s && self.version <= LAST_TO_NAME_WAL_DIR
     }

@@ -29,7 +29,7 @@ const TABLE_CHECKS: [TableCheck; 4] = [
 ];
 
 impl ColumnFamilyOptions {
-    /// Checks every range and what must hold between settings.
+    /// Checks all ranges and the constraints between settings.
     ///
     /// # Errors
     /// `InvalidArgument` or `NotSupported`, naming the setting.
@@ -116,7 +116,7 @@ impl ColumnFamilyOptions {
         kinds.any(|kind| *kind != CompressionType::None)
     }
 
-    /// Checks that the engine can write as the settings say; reading needs less.
+    /// Checks that the engine can write with these settings; reading needs less.
     ///
     /// # Errors
     /// As [`ColumnFamilyOptions::validate`].
@@ -202,9 +202,9 @@ impl ColumnFamilyOptions {
         Ok(())
     }
 
-    /// The settings as RocksDB would mend them: triggers in ascending order, what is not set as its
-    /// default. Beyond that, writers are held up only for more files or runs than a compaction
-    /// would leave alone, and a hash table has no more buckets than a memtable has use for.
+    /// The settings as RocksDB would correct them: triggers in ascending order, and unset values
+    /// replaced by their defaults. In addition, writers are delayed only for more files or runs
+    /// than a compaction would leave, and a hash table has no more buckets than a memtable can use.
     #[must_use]
     pub fn sanitized(&self) -> Self {
         /// What RocksDB's API passes for "not set" in `ttl` and `periodic_compaction_seconds`.
@@ -258,7 +258,7 @@ impl ColumnFamilyOptions {
 }
 
 impl Options {
-    /// Checks every range and what must hold between settings.
+    /// Checks all ranges and the constraints between settings.
     ///
     /// # Errors
     /// `InvalidArgument` or `NotSupported`, naming the setting.
@@ -278,7 +278,7 @@ impl Options {
         Ok(())
     }
 
-    /// Checks that this build can write WALs as the settings say.
+    /// Checks that this build has the codec for WALs with these settings.
     ///
     /// # Errors
     /// `NotSupported`, naming the feature.
@@ -290,7 +290,7 @@ impl Options {
         check.map_err(|error| error.context("option 'wal_compression'"))
     }
 
-    /// Checks that the engine can write as the settings say; reading needs less.
+    /// Checks that the engine can write with these settings; reading needs less.
     ///
     /// # Errors
     /// As [`ColumnFamilyOptions::validate_for_writing`].

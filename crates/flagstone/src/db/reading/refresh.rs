@@ -46,11 +46,11 @@ impl AutoRefresh {
 }
 
 impl Iter {
-    /// Shows the database as it is now, and stands nowhere. A snapshot that it was made with no
-    /// longer counts.
+    /// Moves the iterator to the newest state of the database, and leaves it unpositioned. A
+    /// snapshot that it was created with no longer applies.
     ///
     /// # Errors
-    /// As [`crate::db::Db::iter`]; the iterator is then as it was.
+    /// As [`crate::db::Db::iter`]; the iterator is then unchanged.
     #[track_caller]
     pub fn refresh(&mut self) -> Result<()> {
         let cursor = self.cursor.as_ref().expect("not dropped yet");

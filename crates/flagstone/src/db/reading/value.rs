@@ -66,7 +66,7 @@ impl From<Bytes> for Value {
     }
 }
 
-/// Copies if the bytes are pinned.
+/// Copies the bytes if they are pinned.
 impl From<Value> for Vec<u8> {
     fn from(value: Value) -> Self {
         value.into_vec()
