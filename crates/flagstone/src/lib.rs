@@ -234,7 +234,8 @@ pub use db::{
 };
 pub use env::Env;
 pub use front::{
-    Builder, Cursor, Db, Entry, Family, Keys, Range, RangeStream, Snapshot, View, moving, reports,
+    Builder, Cursor, Db, Entry, Family, Keys, Range, RangeStream, Snapshot, TransactOptions,
+    Transaction, View, moving, reports,
 };
 
 // Options of a database, of a family, and of single calls.

@@ -392,17 +392,31 @@ impl Db {
         since: &Snapshot,
         keys: &[(&ColumnFamily, &[u8])],
     ) -> Result<()> {
+        let keys = keys.iter().map(|(family, key)| (*family, *key, since.sequence()));
+        self.write_if_unwritten(options, &mut batch, since, keys)
+    }
+
+    /// [`Db::write_if_unchanged`] with a sequence number for each key: none of them may have been
+    /// written behind its own. None of these lies before `kept`.
+    pub(crate) fn write_if_unwritten<'a>(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        kept: &Snapshot,
+        keys: impl Iterator<Item = (&'a ColumnFamily, &'a [u8], SequenceNumber)>,
+    ) -> Result<()> {
         let inner = self.inner();
-        if !since.belongs_to(&inner.snapshots) {
+        if !kept.belongs_to(&inner.snapshots) {
             return Err(Error::invalid_argument("the snapshot belongs to another database"));
         }
-        let mut unchanged = Unchanged::new(since.sequence());
-        for (family, key) in keys {
+        let mut unchanged = Unchanged::default();
+        for (family, key, since) in keys {
             inner.disk.check_owner(&family.0)?;
             family.0.check_alive()?;
-            unchanged.push(family.0.clone(), key);
+            debug_assert!(since >= kept.sequence(), "what was written may have been forgotten");
+            unchanged.push(family.0.clone(), key, since);
         }
-        inner.pipeline.write_if_unchanged(options, &mut batch, &unchanged)
+        inner.pipeline.write_if_unchanged(options, batch, &unchanged)
     }
 
     fn write_one(

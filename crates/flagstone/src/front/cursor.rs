@@ -1,9 +1,11 @@
-//! A cursor of a program: the engine's own, or one that takes off stamps.
+//! A cursor of a program: the engine's own, one that takes off stamps, or one that shows the
+//! changes of a transaction.
 
 use std::fmt;
 
 use crate::base::Result;
 use crate::db::{Iter, ValueReader};
+use crate::transactions::OverlaidIter;
 use crate::ttl::TtlIter;
 
 /// A cursor over the keys of a family: made by [`View::cursor`](crate::View::cursor). It moves to
@@ -35,6 +37,7 @@ pub struct Cursor(pub(super) Kind);
 pub(super) enum Kind {
     Plain(Iter),
     Expiring(TtlIter),
+    LaidOver(Box<OverlaidIter>),
 }
 
 macro_rules! each {
@@ -42,6 +45,7 @@ macro_rules! each {
         match $cursor {
             Kind::Plain($inner) => $do,
             Kind::Expiring($inner) => $do,
+            Kind::LaidOver($inner) => $do,
         }
     };
 }

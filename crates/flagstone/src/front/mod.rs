@@ -6,6 +6,7 @@
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
 //! - `cursor`: [`Cursor`], which moves to any key
 //! - `range`: [`Range`], keys in order; `stream`: [`RangeStream`], the same for tasks
+//! - `transaction`: [`Transaction`], changes that take place together unless others disturb them
 //! - `upkeep`: options, background work, copies and reports of an open database
 //! - `moving`: from other names to these
 //! - `closures`: merge operators and compaction filters that are closures
@@ -23,6 +24,7 @@ mod range;
 pub mod reports;
 mod snapshot;
 mod stream;
+mod transaction;
 mod upkeep;
 mod view;
 
@@ -33,4 +35,5 @@ pub use family::Family;
 pub use range::{Entry, Keys, Range};
 pub use snapshot::Snapshot;
 pub use stream::RangeStream;
+pub use transaction::{TransactOptions, Transaction};
 pub use view::View;

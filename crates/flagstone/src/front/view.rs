@@ -9,6 +9,7 @@ use crate::front::cursor::{Cursor, Kind};
 use crate::front::range::Range;
 use crate::front::stream::AsyncCursor;
 use crate::options::ReadOptions;
+use crate::transactions::Overlay;
 use crate::ttl::TtlDb;
 
 /// A column family as it is read: as it is now, or as of a [`Snapshot`](crate::Snapshot).
@@ -37,6 +38,8 @@ pub struct View {
     /// Values of the family carry stamps.
     pub(super) expires: bool,
     pub(super) moment: Option<Moment>,
+    /// What a transaction changed. Such a family's values do not expire.
+    pub(super) laid_over: Option<Overlay>,
 }
 
 /// Calls the engine for a family whose values expire, or live for ever.
@@ -55,7 +58,12 @@ macro_rules! either {
 impl View {
     pub(super) fn of(engine: &TtlDb, family: ColumnFamily, moment: Option<Moment>) -> Self {
         let expires = engine.expires(family.id());
-        Self { engine: engine.clone(), family, expires, moment }
+        Self { engine: engine.clone(), family, expires, moment, laid_over: None }
+    }
+
+    /// The same with what a transaction changed, as of its snapshot.
+    pub(super) fn over(self, laid_over: Overlay, moment: Option<Moment>) -> Self {
+        Self { laid_over: Some(laid_over), moment, ..self }
     }
 
     pub(super) fn db(&self) -> &db::Db {
@@ -77,7 +85,7 @@ impl View {
     #[doc(alias = "get_pinned")]
     #[doc(alias = "get_cf")]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        either!(self, db => db.get_with(&self.defaults(), &self.family, key))
+        self.get_settled(key, &self.defaults())
     }
 
     /// The same, read as `options` say.
@@ -87,8 +95,7 @@ impl View {
     /// of another database, or one beside that of the view.
     #[doc(alias = "get_opt")]
     pub fn get_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
-        let options = self.settled(options)?;
-        either!(self, db => db.get_with(&options, &self.family, key))
+        self.get_settled(key, &self.settled(options)?)
     }
 
     /// The value of `key`, and when it expires: see
@@ -115,6 +122,10 @@ impl View {
         key: impl AsRef<[u8]>,
         part: std::ops::Range<u64>,
     ) -> Result<Option<ValuePart>> {
+        if let Some(over) = self.laid_over.as_ref().filter(|over| over.names(&key)) {
+            let value = over.get(self.db(), &self.defaults(), &self.family, key)?;
+            return Ok(value.map(|value| ValuePart::of(value, part)));
+        }
         either!(self, db => db.get_range(&self.defaults(), &self.family, key, part))
     }
 
@@ -126,6 +137,9 @@ impl View {
     /// # Errors
     /// As [`View::get`].
     pub fn get_in_pieces(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
+        if self.laid_over.as_ref().is_some_and(|over| over.names(&key)) {
+            return Ok(None);
+        }
         either!(self, db => db.get_in_pieces(&self.defaults(), &self.family, key))
     }
 
@@ -136,7 +150,11 @@ impl View {
     /// The first of any key: as [`View::get`].
     #[doc(alias = "multi_get")]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let values = either!(self, db => db.multi_get_with(&self.defaults(), &self.family, keys));
+        let options = self.defaults();
+        let values = match &self.laid_over {
+            Some(over) => over.multi_get(self.db(), &options, &self.family, keys),
+            None => either!(self, db => db.multi_get_with(&options, &self.family, keys)),
+        };
         values.into_iter().collect()
     }
 
@@ -159,7 +177,13 @@ impl View {
         key: K,
     ) -> impl Future<Output = Result<Option<Value>>> + Send + use<K> {
         let (view, key) = (self.clone(), key.as_ref().to_vec());
-        async move { either!(view, db => db.get_async(&view.defaults(), &view.family, &key).await) }
+        async move {
+            let options = view.defaults();
+            match &view.laid_over {
+                Some(over) => over.get_async(view.db(), &options, &view.family, &key).await,
+                None => either!(view, db => db.get_async(&options, &view.family, &key).await),
+            }
+        }
     }
 
     /// [`View::get_many`] for a task that must not wait for a disk.
@@ -171,11 +195,15 @@ impl View {
         keys: &[K],
     ) -> impl Future<Output = Result<Vec<Option<Value>>>> + Send + use<K> {
         let view = self.clone();
-        let keys = keys.iter().map(|key| key.as_ref().to_vec()).collect();
+        let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.as_ref().to_vec()).collect();
         async move {
             let options = view.defaults();
-            let values =
-                either!(view, db => db.multi_get_async(&options, &view.family, keys).await);
+            let values = match &view.laid_over {
+                Some(over) => over.multi_get_async(view.db(), &options, &view.family, &keys).await,
+                None => {
+                    either!(view, db => db.multi_get_async(&options, &view.family, keys).await)
+                }
+            };
             values.into_iter().collect()
         }
     }
@@ -213,7 +241,9 @@ impl View {
     #[track_caller]
     pub fn cursor(&self, options: &ReadOptions) -> Result<Cursor> {
         let options = self.settled(options)?;
-        let kind = if self.expires {
+        let kind = if let Some(over) = &self.laid_over {
+            Kind::LaidOver(Box::new(over.iter(self.db(), &options, &self.family)?))
+        } else if self.expires {
             Kind::Expiring(self.engine.iter_cf(&self.family, &options)?)
         } else {
             Kind::Plain(self.db().iter_cf(&self.family, &options)?)
@@ -223,12 +253,23 @@ impl View {
 
     /// A cursor for tasks within these options.
     pub(super) fn cursor_async(&self, options: &ReadOptions) -> Result<AsyncCursor> {
+        if self.laid_over.is_some() {
+            let message = "a range of a transaction is no stream yet; iterate over it";
+            return Err(Error::not_supported(message));
+        }
         Ok(if self.expires {
             AsyncCursor::Expiring(self.engine.iter_async(&self.family, options)?)
         } else {
             self.db().check_family(&self.family)?;
             AsyncCursor::Plain(self.db().iter_async(&self.family, options))
         })
+    }
+
+    fn get_settled(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
+        match &self.laid_over {
+            Some(over) => over.get(self.db(), options, &self.family, key),
+            None => either!(self, db => db.get_with(options, &self.family, key)),
+        }
     }
 
     /// Refuses a range whose start is after its end.

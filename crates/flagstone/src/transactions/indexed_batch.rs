@@ -13,8 +13,9 @@ use crate::batch::WriteBatch;
 use crate::db::{ColumnFamily, Db, Value};
 use crate::memtable::{MemTable, MemTableIterator, MemTableSettings};
 use crate::options::ReadOptions;
-use crate::transactions::delta::{Counting, Delta, DeltaCursor};
+use crate::transactions::delta::Counting;
 use crate::transactions::overlaid::OverlaidIter;
+use crate::transactions::overlay::Overlay;
 
 /// A [`WriteBatch`] that can be read before it is written: by itself, and as if it lay over a
 /// database.
@@ -248,7 +249,7 @@ impl WriteBatchWithIndex {
     /// keys have another order than those of the batch.
     pub fn get(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<InBatch> {
         let key = key.as_ref();
-        let delta = self.delta(family, key)?;
+        let delta = self.overlay(family)?.delta(key);
         if delta.is_empty() {
             return Ok(InBatch::Absent);
         }
@@ -271,38 +272,21 @@ impl WriteBatchWithIndex {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<Value>> {
-        let key = key.as_ref();
-        let delta = self.delta(family, key)?;
-        if delta.is_empty() {
-            return db.get_with(options, family, key);
-        }
-        let below = if delta.needs_below() { db.get_with(options, family, key)? } else { None };
-        resolved(delta, family, key, below)
+        self.overlay(family)?.get(db, options, family, key)
     }
 
     /// The values that several keys would have, all as of one moment; in the order of the keys.
+    ///
+    /// # Errors
+    /// `InvalidArgument` as [`WriteBatchWithIndex::get`]; each key has an error of its own, too.
     pub fn multi_get_from_batch_and_db<K: AsRef<[u8]>>(
         &self,
         db: &Db,
         family: &ColumnFamily,
         keys: &[K],
         options: &ReadOptions,
-    ) -> Vec<Result<Option<Value>>> {
-        let deltas: Vec<Result<Delta>> =
-            keys.iter().map(|key| self.delta(family, key.as_ref())).collect();
-        let is_wanted = |delta: &Result<Delta>| matches!(delta, Ok(delta) if delta.needs_below());
-        let wanted: Vec<&[u8]> = keys
-            .iter()
-            .zip(&deltas)
-            .filter(|(_, delta)| is_wanted(delta))
-            .map(|(key, _)| key.as_ref())
-            .collect();
-        let mut below = db.multi_get_with(options, family, &wanted).into_iter();
-        let values = keys.iter().zip(deltas).map(|(key, delta)| {
-            let below = if is_wanted(&delta) { below.next().transpose()?.flatten() } else { None };
-            resolved(delta?, family, key.as_ref(), below)
-        });
-        values.collect()
+    ) -> Result<Vec<Result<Option<Value>>>> {
+        Ok(self.overlay(family)?.multi_get(db, options, family, keys))
     }
 
     /// A cursor over the family as it would be if the batch were written.
@@ -316,11 +300,7 @@ impl WriteBatchWithIndex {
         family: &ColumnFamily,
         options: &ReadOptions,
     ) -> Result<OverlaidIter> {
-        let index = self.index_of(family)?;
-        let cursor = index.map(|index| DeltaCursor::new(index.clone(), self.counting.clone()));
-        let below = db.iter_cf(family, options)?;
-        let (order, settings) = (family.comparator().clone(), family.options());
-        Ok(OverlaidIter::new(below, cursor, order, settings.merge_operator.clone(), options))
+        self.overlay(family)?.iter(db, options, family)
     }
 
     /// The operations on the keys of a family, in the order of the keys; those on one key from the
@@ -366,26 +346,13 @@ impl WriteBatchWithIndex {
         Ok(Some(index))
     }
 
-    fn delta(&self, family: &ColumnFamily, key: &[u8]) -> Result<Delta> {
-        let index = self.index_of(family)?;
-        Ok(index.map_or_else(Delta::default, |index| Delta::of(index, &self.counting, key)))
+    /// What the batch says of a family now.
+    ///
+    /// # Errors
+    /// As [`WriteBatchWithIndex::entries`].
+    pub fn overlay(&self, family: &ColumnFamily) -> Result<Overlay> {
+        Ok(Overlay::new(self.index_of(family)?.cloned(), self.counting.clone()))
     }
-}
-
-/// What a batch's delta over a value of the database amounts to.
-fn resolved(
-    delta: Delta,
-    family: &ColumnFamily,
-    key: &[u8],
-    below: Option<Value>,
-) -> Result<Option<Value>> {
-    if delta.is_empty() {
-        return Ok(below);
-    }
-    let settings = family.options();
-    let value: Option<Vec<u8>> =
-        delta.over(key, below.as_deref(), settings.merge_operator.as_deref())?;
-    Ok(value.map(Value::from))
 }
 
 /// The operations of a batch on one family; see [`WriteBatchWithIndex::entries`].

@@ -2,6 +2,7 @@
 //!
 //! - `indexed_batch`: [`WriteBatchWithIndex`], a batch with an index over its operations
 //! - `delta`: what a batch says of one key, and a cursor from key to key
+//! - `overlay`: [`Overlay`], what a batch said of one family, and reads through it
 //! - `overlaid`: a cursor over the database with a batch laid over it
 //!
 //! All stand on the handles of `db` and on a memtable, which is the index.
@@ -9,6 +10,8 @@
 mod delta;
 mod indexed_batch;
 mod overlaid;
+mod overlay;
 
 pub use indexed_batch::{BatchEntries, BatchEntry, InBatch, WriteBatchWithIndex};
 pub use overlaid::OverlaidIter;
+pub use overlay::Overlay;

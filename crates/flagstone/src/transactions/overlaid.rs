@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::{Comparator, Error, MergeOperator, Result};
-use crate::db::Iter;
+use crate::db::{Iter, ValueReader};
 use crate::options::ReadOptions;
 use crate::transactions::delta::{Base, DeltaCursor};
 
@@ -183,6 +183,22 @@ impl OverlaidIter {
         match self.on {
             On::Below => self.below.value(),
             On::Batch | On::Both => Ok(&self.value),
+            On::Nothing => panic!("the cursor is not valid"),
+        }
+    }
+
+    /// The current value piece by piece, if it is large and lies in the database: as
+    /// [`Cursor::value_in_pieces`](crate::Cursor::value_in_pieces).
+    ///
+    /// # Errors
+    /// As [`OverlaidIter::value`].
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn value_in_pieces(&self) -> Result<Option<ValueReader>> {
+        match self.on {
+            On::Below => self.below.value_in_pieces(),
+            On::Batch | On::Both => Ok(None),
             On::Nothing => panic!("the cursor is not valid"),
         }
     }

@@ -34,7 +34,7 @@ pub struct ValuePart {
 }
 
 impl ValuePart {
-    fn of(value: Value, range: Range<u64>) -> Self {
+    pub(crate) fn of(value: Value, range: Range<u64>) -> Self {
         let size = value.len();
         let at = |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(size);
         let (start, end) = (at(range.start), at(range.end));

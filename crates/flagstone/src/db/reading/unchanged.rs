@@ -34,11 +34,18 @@ use crate::memtable::MemTable;
 use crate::options::ReadOptions;
 use crate::sst::LookupKey;
 
-/// Keys that must not have been written behind a snapshot.
+/// Keys that must not have been written behind a sequence number, each behind its own. A snapshot
+/// of the smallest of these lives.
+#[derive(Default)]
 pub(in crate::db) struct Unchanged<'a> {
-    /// The last sequence number that the snapshot sees.
+    keys: Vec<Key<'a>>,
+}
+
+struct Key<'a> {
+    family: Arc<Family>,
+    key: &'a [u8],
+    /// The last sequence number that may have written it.
     since: SequenceNumber,
-    keys: Vec<(Arc<Family>, &'a [u8])>,
 }
 
 /// What was asked, of each family once. To be dropped without the commit lock.
@@ -51,12 +58,14 @@ pub(in crate::db) struct Asked {
 }
 
 impl<'a> Unchanged<'a> {
-    pub(in crate::db) fn new(since: SequenceNumber) -> Self {
-        Self { since, keys: Vec::new() }
-    }
-
-    pub(in crate::db) fn push(&mut self, family: Arc<Family>, key: &'a [u8]) {
-        self.keys.push((family, key));
+    /// Adds a key, and the last sequence number that may have written it.
+    pub(in crate::db) fn push(
+        &mut self,
+        family: Arc<Family>,
+        key: &'a [u8],
+        since: SequenceNumber,
+    ) {
+        self.keys.push(Key { family, key, since });
     }
 
     /// Step 1.
@@ -65,7 +74,7 @@ impl<'a> Unchanged<'a> {
     /// `Busy` if a key was written; `Corruption` or `IoError` of a table.
     pub(in crate::db) fn ask_tables(&self, reader: &Reader) -> Result<Asked> {
         let mut asked = Asked::default();
-        for (family, key) in &self.keys {
+        for Key { family, key, since } in &self.keys {
             let current = match asked.tables.iter().find(|(id, _)| *id == family.id) {
                 Some((_, current)) => current.clone(),
                 None => {
@@ -74,7 +83,7 @@ impl<'a> Unchanged<'a> {
                     current
                 }
             };
-            if self.is_in_tables(reader, family, &current.version, key)? {
+            if is_in_tables(reader, family, &current.version, key, *since)? {
                 return Err(is_changed(family, key));
             }
         }
@@ -86,7 +95,7 @@ impl<'a> Unchanged<'a> {
     /// # Errors
     /// `Busy` if a key was written.
     pub(in crate::db) fn ask_memtables(&self, asked: &mut Asked) -> Result<bool> {
-        for (family, key) in &self.keys {
+        for Key { family, key, since } in &self.keys {
             let current = family.current.load_full();
             asked.memtables.push(current.clone());
             let seen = asked.tables.iter().find(|(id, _)| *id == family.id);
@@ -95,76 +104,76 @@ impl<'a> Unchanged<'a> {
             {
                 return Ok(false);
             }
-            if current.generations().any(|mem| self.is_in_memtable(mem, key)) {
+            if current.generations().any(|mem| is_in_memtable(mem, key, *since)) {
                 return Err(is_changed(family, key));
             }
         }
         Ok(true)
     }
+}
 
-    fn is_in_memtable(&self, mem: &MemTable, key: &[u8]) -> bool {
-        let mut newest = mem.covering_sequence(key, MAX_SEQUENCE_NUMBER);
-        mem.get(key, MAX_SEQUENCE_NUMBER, |sequence, _, _| {
-            newest = newest.max(sequence);
-            ControlFlow::Break(())
-        });
-        newest > self.since
+fn is_in_memtable(mem: &MemTable, key: &[u8], since: SequenceNumber) -> bool {
+    let mut newest = mem.covering_sequence(key, MAX_SEQUENCE_NUMBER);
+    mem.get(key, MAX_SEQUENCE_NUMBER, |sequence, _, _| {
+        newest = newest.max(sequence);
+        ControlFlow::Break(())
+    });
+    newest > since
+}
+
+fn is_in_tables(
+    reader: &Reader,
+    family: &Family,
+    version: &Version,
+    key: &[u8],
+    since: SequenceNumber,
+) -> Result<bool> {
+    let target = KeyBuffer::for_seek(key, MAX_SEQUENCE_NUMBER);
+    let sought = LookupKey::new(target.as_key());
+    for file in version.levels[0].iter().filter(|file| may_hold(family, file, key)) {
+        if is_in_table(reader, family, file, &sought, since)? {
+            return Ok(true);
+        }
     }
-
-    fn is_in_tables(
-        &self,
-        reader: &Reader,
-        family: &Family,
-        version: &Version,
-        key: &[u8],
-    ) -> Result<bool> {
-        let target = KeyBuffer::for_seek(key, MAX_SEQUENCE_NUMBER);
-        let sought = LookupKey::new(target.as_key());
-        for file in version.levels[0].iter().filter(|file| may_hold(family, file, key)) {
-            if self.is_in_table(reader, family, file, &sought)? {
+    for level in 1..version.levels.len() {
+        let first = version.file_index_for_key(level, target.as_key());
+        // A key's versions may straddle tables.
+        let files = version.levels[level][first..].iter().take_while(|file| {
+            family.comparator().compare(file.meta.smallest.user_key(), key).is_le()
+        });
+        for file in files {
+            if is_in_table(reader, family, file, &sought, since)? {
                 return Ok(true);
             }
         }
-        for level in 1..version.levels.len() {
-            let first = version.file_index_for_key(level, target.as_key());
-            // A key's versions may straddle tables.
-            let files = version.levels[level][first..].iter().take_while(|file| {
-                family.comparator().compare(file.meta.smallest.user_key(), key).is_le()
-            });
-            for file in files {
-                if self.is_in_table(reader, family, file, &sought)? {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
     }
+    Ok(false)
+}
 
-    fn is_in_table(
-        &self,
-        reader: &Reader,
-        family: &Family,
-        file: &TableFile,
-        sought: &LookupKey<'_>,
-    ) -> Result<bool> {
-        if file.meta.largest_seqno <= self.since {
-            return Ok(false);
-        }
-        let table = reader.tables.open_for(family, file, false)?;
-        let mut newest = tombstones_of(table).map_or(0, |tombstones| {
-            tombstones.covering_sequence(sought.target().user_key(), MAX_SEQUENCE_NUMBER)
-        });
-        let settings = read_settings(&ReadOptions::default());
-        if table.has_points()
-            && let Some(admitted) = table.admit(sought, &settings, false)?
-        {
-            table.get_admitted(admitted, sought, &settings, |sequence, _, _| {
-                newest = newest.max(sequence);
-                Ok(ControlFlow::Break(()))
-            })?;
-        }
-        Ok(newest > self.since)
+fn is_in_table(
+    reader: &Reader,
+    family: &Family,
+    file: &TableFile,
+    sought: &LookupKey<'_>,
+    since: SequenceNumber,
+) -> Result<bool> {
+    if file.meta.largest_seqno <= since {
+        return Ok(false);
     }
+    let table = reader.tables.open_for(family, file, false)?;
+    let mut newest = tombstones_of(table).map_or(0, |tombstones| {
+        tombstones.covering_sequence(sought.target().user_key(), MAX_SEQUENCE_NUMBER)
+    });
+    let settings = read_settings(&ReadOptions::default());
+    if table.has_points()
+        && let Some(admitted) = table.admit(sought, &settings, false)?
+    {
+        table.get_admitted(admitted, sought, &settings, |sequence, _, _| {
+            newest = newest.max(sequence);
+            Ok(ControlFlow::Break(()))
+        })?;
+    }
+    Ok(newest > since)
 }
 
 fn is_changed(family: &Family, key: &[u8]) -> Error {

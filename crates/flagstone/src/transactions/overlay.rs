@@ -1,0 +1,154 @@
+//! A family with what a batch says of it laid over it.
+
+use std::sync::Arc;
+
+use crate::base::Result;
+use crate::db::{ColumnFamily, Db, Value};
+use crate::memtable::MemTable;
+use crate::options::ReadOptions;
+use crate::transactions::delta::{Counting, Delta, DeltaCursor};
+use crate::transactions::overlaid::OverlaidIter;
+
+/// What a batch said of one family at one moment. Cheap to clone; later changes of the batch do not
+/// show.
+#[derive(Clone, Default)]
+pub struct Overlay {
+    /// None if it says nothing.
+    index: Option<Arc<MemTable>>,
+    counting: Counting,
+}
+
+impl Overlay {
+    pub(super) fn new(index: Option<Arc<MemTable>>, counting: Counting) -> Self {
+        Self { index, counting }
+    }
+
+    pub(super) fn delta(&self, key: &[u8]) -> Delta {
+        let of_index = |index: &Arc<MemTable>| Delta::of(index, &self.counting, key);
+        self.index.as_ref().map_or_else(Delta::default, of_index)
+    }
+
+    /// Whether the batch says something of `key`.
+    pub fn names(&self, key: impl AsRef<[u8]>) -> bool {
+        !self.delta(key.as_ref()).is_empty()
+    }
+
+    /// The value of `key` over that in the database.
+    ///
+    /// # Errors
+    /// As [`Db::get_with`]; what the family's merge operator makes of the batch's operands.
+    pub fn get(
+        &self,
+        db: &Db,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        let delta = self.delta(key);
+        let below = if delta.needs_below() { db.get_with(options, family, key)? } else { None };
+        resolved(delta, family, key, below)
+    }
+
+    /// The values of several keys, all as of one moment, in the order of the keys.
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        db: &Db,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        keys: &[K],
+    ) -> Vec<Result<Option<Value>>> {
+        let (deltas, wanted) = self.deltas(keys);
+        let below = db.multi_get_with(options, family, &wanted);
+        all_resolved(deltas, family, keys, below)
+    }
+
+    /// [`Overlay::get`] for a task.
+    ///
+    /// # Errors
+    /// As [`Overlay::get`] and [`Db::get_async`].
+    pub async fn get_async(
+        &self,
+        db: &Db,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: &[u8],
+    ) -> Result<Option<Value>> {
+        let delta = self.delta(key);
+        let below =
+            if delta.needs_below() { db.get_async(options, family, key).await? } else { None };
+        resolved(delta, family, key, below)
+    }
+
+    /// [`Overlay::multi_get`] for a task.
+    pub async fn multi_get_async(
+        &self,
+        db: &Db,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        keys: &[Vec<u8>],
+    ) -> Vec<Result<Option<Value>>> {
+        let (deltas, wanted) = self.deltas(keys);
+        let wanted = wanted.into_iter().map(<[u8]>::to_vec).collect();
+        let below = db.multi_get_async(options, family, wanted).await;
+        all_resolved(deltas, family, keys, below)
+    }
+
+    /// A cursor over the family.
+    ///
+    /// # Errors
+    /// As [`Db::iter_cf`].
+    #[track_caller]
+    pub fn iter(
+        &self,
+        db: &Db,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+    ) -> Result<OverlaidIter> {
+        let cursor_over =
+            |index: &Arc<MemTable>| DeltaCursor::new(index.clone(), self.counting.clone());
+        let cursor = self.index.as_ref().map(cursor_over);
+        let below = db.iter_cf(family, options)?;
+        let (order, settings) = (family.comparator().clone(), family.options());
+        Ok(OverlaidIter::new(below, cursor, order, settings.merge_operator.clone(), options))
+    }
+
+    /// What the batch says of keys, and those of which the database is to be asked, too.
+    fn deltas<'a, K: AsRef<[u8]>>(&self, keys: &'a [K]) -> (Vec<Delta>, Vec<&'a [u8]>) {
+        let deltas: Vec<Delta> = keys.iter().map(|key| self.delta(key.as_ref())).collect();
+        let pairs = keys.iter().zip(&deltas);
+        let wanted = pairs.filter(|(_, delta)| delta.needs_below()).map(|(key, _)| key.as_ref());
+        let wanted = wanted.collect();
+        (deltas, wanted)
+    }
+}
+
+/// The values of keys, from what lies `below` those that need it.
+fn all_resolved<K: AsRef<[u8]>>(
+    deltas: Vec<Delta>,
+    family: &ColumnFamily,
+    keys: &[K],
+    below: Vec<Result<Option<Value>>>,
+) -> Vec<Result<Option<Value>>> {
+    let mut below = below.into_iter();
+    let values = keys.iter().zip(deltas).map(|(key, delta)| {
+        let below = if delta.needs_below() { below.next().transpose()?.flatten() } else { None };
+        resolved(delta, family, key.as_ref(), below)
+    });
+    values.collect()
+}
+
+/// What a batch's delta over a value of the database amounts to.
+fn resolved(
+    delta: Delta,
+    family: &ColumnFamily,
+    key: &[u8],
+    below: Option<Value>,
+) -> Result<Option<Value>> {
+    if delta.is_empty() {
+        return Ok(below);
+    }
+    let settings = family.options();
+    let value = delta.over(key, below.as_deref(), settings.merge_operator.as_deref())?;
+    Ok(value.map(Value::from))
+}
