@@ -5,7 +5,7 @@ use std::thread;
 
 use flagstone_rocksdb::checkpoint::Checkpoint;
 use flagstone_rocksdb::{
-    BlockBasedOptions, ColumnFamilyDescriptor, DB, DBWithThreadMode, Direction, ErrorKind,
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBWithThreadMode, Direction, ErrorKind,
     IteratorMode, MergeOperands, MultiThreaded, Options, ReadOptions, SingleThreaded, WriteBatch,
     WriteOptions,
 };
@@ -162,6 +162,23 @@ fn operands_are_merged_and_refusals_reported() {
     let mut items = db.iterator(IteratorMode::Start);
     assert_eq!(items.next().unwrap().unwrap_err().kind(), ErrorKind::Corruption);
     assert!(items.next().is_none(), "an error is told once");
+}
+
+#[test]
+fn the_log_names_options_as_rocksdb_does() {
+    let directory = temporary();
+    let mut tables = BlockBasedOptions::default();
+    tables.set_block_cache(&Cache::new_lru_cache(115_343_360));
+    let mut users = Options::default();
+    users.set_block_based_table_factory(&tables);
+    let users = ColumnFamilyDescriptor::new("users", users);
+    drop(DB::open_cf_descriptors(&create(), directory.path(), [users]).unwrap());
+    let log = std::fs::read_to_string(directory.path().join("LOG")).unwrap();
+    let count = |line: &str| log.matches(line).count();
+    assert_eq!(count("block_cache_options:\n    capacity : 115343360"), 1);
+    assert_eq!(count("Options.compression: LZ4\n"), 2);
+    assert_eq!(count("Options.bottommost_compression: Disabled\n"), 2);
+    assert_eq!(count("Options.num_levels: 7\n"), 2);
 }
 
 /// Values stay in tables unless the program asks for blob files, and these are written at a flush:

@@ -17,12 +17,24 @@ pub(super) fn options() -> engine::Options {
     options.db.manifest_preallocation_size = 4 << 20;
     own_of_database(&mut options.db);
     let family = &mut options.cf;
+    family.settings.compression = compression();
     family.settings.enable_blob_files = Some(false);
     family.settings.min_blob_size = Some(0);
     family.settings.blob_compression_type = Some(engine::CompressionType::None);
     own_of_family(&mut family.settings);
     family.table = tables();
     options
+}
+
+/// The compression of a build of RocksDB with these codecs, so that such a build reads the files.
+fn compression() -> engine::CompressionType {
+    if cfg!(feature = "lz4") {
+        engine::CompressionType::Lz4
+    } else if cfg!(feature = "snappy") {
+        engine::CompressionType::Snappy
+    } else {
+        engine::CompressionType::None
+    }
 }
 
 /// Options that only the engine has.

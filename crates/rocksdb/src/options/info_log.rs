@@ -116,6 +116,21 @@ fn log_path(settings: &LogSettings, path: &Path) -> PathBuf {
     directory.join(format!("{name}_LOG"))
 }
 
+/// Lines as messages: those that are indented by four spaces belong to the one before.
+fn messages(lines: &str) -> Vec<String> {
+    let mut messages: Vec<String> = Vec::new();
+    for line in lines.lines() {
+        match messages.last_mut() {
+            Some(message) if line.starts_with("    ") => {
+                message.push('\n');
+                message.push_str(line);
+            }
+            _ => messages.push(line.to_string()),
+        }
+    }
+    messages
+}
+
 impl InfoLog {
     /// `None` for a database that is open for reading, if no logger was given.
     pub(super) fn new(
@@ -142,7 +157,7 @@ impl InfoLog {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.head = lines.to_string();
         }
-        lines.lines().for_each(|line| self.say(LogLevel::Header, line));
+        messages(lines).iter().for_each(|message| self.say(LogLevel::Header, message));
     }
 
     fn say(&self, level: LogLevel, message: &str) {

@@ -10,16 +10,18 @@ use flagstone::options::{ColumnFamilyOptions, KeptSetting, Options, Section, Tab
 /// Has a line of its own.
 const COLLECTORS: &str = "table_properties_collectors";
 
-/// The head of a log: all options of a database and its families.
+/// The head of a log: all options of a database and its families. `cache_sizes` are the capacities
+/// of the block caches that families were given, in the order of the families.
 pub(super) fn head(
     options: &Options,
     families: &[(String, ColumnFamilyOptions)],
+    cache_sizes: &[Option<usize>],
     collectors: &[String],
 ) -> String {
     let mut text = format!("Flagstone version: {}\n", env!("CARGO_PKG_VERSION"));
     text.push_str("Jemalloc supported: 0\n");
     settings(&mut text, &options.db, &options.kept, Section::Db);
-    for (name, family) in families {
+    for ((name, family), cache_size) in families.iter().zip(cache_sizes) {
         let _ = writeln!(text, "--------------- Options for column family [{name}]:");
         for component in ["comparator", "merge_operator", "prefix_extractor"] {
             let value = family.get(component).unwrap_or_default();
@@ -29,6 +31,9 @@ pub(super) fn head(
         settings(&mut text, &family.settings, &family.kept, Section::ColumnFamily);
         text.push_str("Options.table_factory: BlockBasedTable\ntable_factory options:\n");
         tables(&mut text, &family.table, &family.kept);
+        if let Some(size) = cache_size {
+            let _ = writeln!(text, "  block_cache_options:\n    capacity : {size}");
+        }
     }
     text
 }
@@ -41,11 +46,27 @@ fn as_number(value: &str) -> &str {
     }
 }
 
+/// A compression as RocksDB's log names it.
+fn compression(value: &str) -> &str {
+    match value {
+        "kNoCompression" => "NoCompression",
+        "kDisableCompressionOption" => "Disabled",
+        named => {
+            let bare = named.strip_prefix('k').unwrap_or(named);
+            bare.strip_suffix("Compression").unwrap_or(bare)
+        }
+    }
+}
+
 /// The settings of a section, and those of RocksDB's that have no effect.
 fn settings<T: Settings>(text: &mut String, settings: &T, kept: &[KeptSetting], section: Section) {
     for row in T::ROWS {
         let value = settings.text(row.name).unwrap_or_default();
-        let _ = writeln!(text, "Options.{}: {}", row.name, as_number(&value));
+        let value = match row.name {
+            "compression" | "bottommost_compression" => compression(&value),
+            _ => as_number(&value),
+        };
+        let _ = writeln!(text, "Options.{}: {value}", row.name);
     }
     for (name, value) in without_effect(kept, section) {
         let _ = writeln!(text, "Options.{name}: {}", as_number(value));

@@ -31,6 +31,8 @@ type Family = (String, engine::ColumnFamilyOptions);
 pub(crate) struct Opening {
     options: engine::Options,
     families: Vec<Family>,
+    /// Of the block caches that they were given.
+    cache_sizes: Vec<Option<usize>>,
     log: Option<Arc<InfoLog>>,
     statistics: Option<Arc<Statistics>>,
     write_buffer_manager: Option<WriteBufferManager>,
@@ -67,6 +69,9 @@ impl Opening {
         if let Some((_, family)) = of_default {
             engine.cf = family.engine_family()?;
         }
+        let cache_size =
+            |family: &&Options| family.block_cache.as_ref().map(|cache| cache.engine.capacity());
+        let cache_sizes = families.iter().map(|(_, family)| cache_size(family)).collect();
         let with_engine_options = |(name, family): &(&str, &Options)| -> Result<Family, Error> {
             Ok(((*name).to_string(), family.engine_family()?))
         };
@@ -81,6 +86,7 @@ impl Opening {
         Ok(Self {
             options: engine,
             families,
+            cache_sizes,
             log,
             statistics: options.statistics.clone(),
             write_buffer_manager: options.write_buffer_manager.clone(),
@@ -100,7 +106,8 @@ impl Opening {
     /// The database is open.
     pub(crate) fn opened(self, db: &Db) -> Opened {
         if let Some(log) = &self.log {
-            log.head(&log_text::head(&self.options, &self.families, log.collectors()));
+            let collectors = log.collectors();
+            log.head(&log_text::head(&self.options, &self.families, &self.cache_sizes, collectors));
         }
         Opened {
             counted: self.statistics.map(|statistics| statistics.count(db)),
