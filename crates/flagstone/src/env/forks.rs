@@ -2,7 +2,9 @@
 //!
 //! A forked child has the parent's memory and file descriptors, but none of its other threads. It
 //! must neither write the parent's files nor release its locks, and would wait for threads that
-//! there are not. So a database remembers the process that opened it, and refuses any other.
+//! there are not. So a database remembers the process that opened it, and refuses any other. Such a
+//! child can have no database of its own either: the queues of waiting threads that it has
+//! inherited name threads that it has not, and its own would wait for ever.
 //!
 //! A counter of forks is cheaper than the number of the process, which the system must be asked
 //! for: a child finds it one higher (`pthread_atfork`). Of a child that was made by a bare `clone`
@@ -45,7 +47,7 @@ impl Process {
 #[cold]
 fn is_forked() -> Error {
     Error::not_supported(
-        "the database was opened by the process that this one was forked from; open databases after forking",
+        "the database was opened by the process that this one was forked from; fork before the first database is opened",
     )
 }
 

@@ -25,7 +25,8 @@ use crate::ttl::{TtlDb, TtlOptions};
 /// stay valid.
 ///
 /// It belongs to the process that opened it: a forked child is refused (`NotSupported`), and
-/// leaves its files and its lock alone. Open databases after forking.
+/// leaves its files and its lock alone. Such a child cannot have a database of its own either, so
+/// fork before the first one is opened, or `exec` behind the fork.
 ///
 /// A write is in the write-ahead log when the call returns, so it survives the death of the
 /// process. It survives a loss of power if it was written with [`WriteOptions::synced`], or after a
