@@ -6,6 +6,9 @@ use flagstone::options::{Options, ReadOptions};
 #[path = "../examples/column_families.rs"]
 mod column_families;
 #[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/message_queue.rs"]
+mod message_queue;
+#[expect(dead_code, reason = "its main is not called")]
 #[path = "../examples/own_compaction.rs"]
 mod own_compaction;
 
@@ -36,4 +39,15 @@ fn days_are_compacted_by_a_policy_of_one_s_own() {
     let finished = db.live_files().iter().filter(|file| file.level == Some(6)).count();
     assert!(finished > 0 && db.get("day001/000000").expect("a read").is_none(), "{finished}");
     assert!(db.get("day005/000000").expect("a read").is_some());
+}
+
+#[test]
+fn each_message_is_taken_once() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    // Also where the first run has left something.
+    for left in [2, 4] {
+        let report = runtime.block_on(message_queue::run(scratch.path())).expect("it runs");
+        assert_eq!(report, (left, 0));
+    }
 }
