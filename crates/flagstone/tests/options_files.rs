@@ -147,10 +147,7 @@ fn the_last_line_comes_last() {
     parse(&format!("{first}\n{last}\n{rest}")).expect("it stands at the end, too");
     let error = parse(&format!("{first}\n{last}\n{}\n", &cut[..=cut.rfind('\n').expect("lines")]));
     let error = error.expect_err("it was cut off");
-    assert!(
-        error.message().starts_with("line 4: it stands behind the line '# End of file.'"),
-        "{error}"
-    );
+    assert!(error.message().starts_with("line 4: it follows the line '# End of file.'"), "{error}");
     parse(&format!("{text}\n \n")).expect("nothing follows");
 }
 
@@ -188,9 +185,7 @@ fn what_stands_behind_the_last_line_is_named() {
     assert_eq!(error.code(), Code::InvalidArgument, "{error}");
     let line = text.lines().count() + 2;
     assert!(
-        error
-            .message()
-            .starts_with(&format!("line {line}: it stands behind the line '# End of file.'")),
+        error.message().starts_with(&format!("line {line}: it follows the line '# End of file.'")),
         "{error}"
     );
     let cut = &text[..text.trim_end().len() - 1];

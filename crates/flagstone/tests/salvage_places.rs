@@ -276,7 +276,7 @@ fn a_directory_that_is_gone_is_a_loss_where_the_manifest_does_not_name_its_files
     // Whether there were WALs nothing tells.
     std::fs::remove_dir_all(&wals).expect("removed");
     let report = rebuild(&source, &scratch.path().join("without WALs"), &options);
-    let words = format!("{} is not there", wals.display());
+    let words = format!("{} is missing", wals.display());
     assert!(report.notes.iter().any(|note| note.starts_with(&words)), "{report:#?}");
 }
 
@@ -307,7 +307,7 @@ fn a_directory_that_is_gone_is_no_loss_where_older_options_alone_tell_of_its_fam
         let target = scratch.path().join(target);
         let report = salvage_with_older_options(&source, &target, &options, &families, &mut |_| {})
             .expect("salvaged");
-        let words = format!("{} is not there", own.display());
+        let words = format!("{} is missing", own.display());
         let notes = report.notes.iter().filter(|note| note.starts_with(&words)).count();
         let losses = report.losses.iter().filter(|loss| loss.error.path() == Some(&own)).count();
         assert_eq!(notes + losses, 1, "{report:#?}");

@@ -427,7 +427,7 @@ fn a_table_whose_large_values_lie_in_a_file_that_the_manifest_does_not_name_is_n
     assert!(db.get("key102").is_err_and(|error| error.is_corruption()));
     let report = db.verify(|_| ());
     let [fault] = &report.faults[..] else { panic!("{report:?}") };
-    assert!(fault.error.to_string().contains("6 large values are in 0"), "{fault:?}");
+    assert!(fault.error.to_string().contains("6 large values lie in 0"), "{fault:?}");
     assert_eq!(fault.key_range, Some((b"key102".to_vec(), b"key117".to_vec())));
     let [fault] = &db.check().expect("a list of files").faults[..] else { panic!("one fault") };
     assert!(

@@ -222,7 +222,7 @@ fn what_is_no_longer_there_is_said_to_be() {
     assert!(
         error
             .to_string()
-            .contains("number 2 is in the WALs no longer: the oldest write there begins at 4"),
+            .contains("number 2 is no longer in the WALs: the oldest write there begins at 4"),
         "{error}"
     );
     assert_eq!(keys(&mut behind), ["b", "c", "d"], "who had it open reads on");
@@ -273,14 +273,14 @@ fn what_was_written_without_the_log_is_missing() {
     let error = after_a();
     assert_eq!(error.code(), Code::NotFound, "{error}");
     assert!(
-        error.to_string().contains("number 2 is in the WALs no longer: no WAL has the next write"),
+        error.to_string().contains("number 2 is no longer in the WALs: no WAL has the next write"),
         "{error}"
     );
     db.put("c", "value").unwrap();
     let error = after_a();
     assert_eq!(error.code(), Code::NotFound, "{error}");
     assert!(
-        error.to_string().contains("number 2 is in the WALs no longer: what follows begins at 3"),
+        error.to_string().contains("number 2 is no longer in the WALs: what follows begins at 3"),
         "{error}"
     );
 }

@@ -84,7 +84,7 @@ fn a_replica_of_what_a_power_loss_has_taken_is_told_so() {
         let error = primary.error_after(lost);
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
         assert!(
-            error.to_string().contains("the writes before sequence number 3 are not those"),
+            error.to_string().contains("the writes before sequence number 3 differ from those"),
             "{error}"
         );
         assert!(primary.db.get_updates_since(3).is_ok(), "the number alone does not tell");
