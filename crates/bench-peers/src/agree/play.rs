@@ -91,7 +91,7 @@ impl Stage {
             turns.iter().any(|turn| turn.who == Who::RocksDb && turn.ending == Ending::Kill);
         let mut expected = self.life.logged(number);
         let found = match party.logged() {
-            Err(error) if was_killed && error.to_string().contains("goes on otherwise") => {
+            Err(error) if was_killed && error.to_string().contains("continues differently") => {
                 return Ok(());
             }
             found => found?,
