@@ -98,7 +98,9 @@ impl Queue {
     /// How many messages wait, and how many a worker has, as of one moment.
     fn report(&self) -> Result<(usize, usize)> {
         let moment = self.db.snapshot();
-        let count = |family| Ok(moment.family(family)?.iter().keys().count());
+        let count = |family| {
+            moment.family(family)?.iter().keys().try_fold(0, |sum, key| key.map(|_| sum + 1))
+        };
         let (all, taken) = (count(&self.messages)?, count(&self.leases)?);
         Ok((all - taken, taken))
     }
@@ -112,8 +114,6 @@ pub async fn run(path: &Path) -> Result<(usize, usize)> {
     }
     let Some((key, body)) = queue.take("jobs", "worker 1")? else { return queue.report() };
     println!("worker 1 does: {}", String::from_utf8_lossy(&body));
-    println!("(waiting, taken): {:?}", queue.report()?);
-    // Both lookups wait for the disk without a thread of tokio's.
     let (again, pushed) =
         tokio::join!(queue.messages.get_async(&key), queue.counters.get_async("pushed to jobs"));
     println!("still there: {}, pushed: {:?}", again?.is_some(), pushed?.map(|sum| number(&sum)));

@@ -19,8 +19,8 @@
 //! # }
 //! ```
 //!
-//! **Survive a loss of power.** Any write survives the death of the process. One with
-//! [`WriteOptions::synced`], and all before it, survive a loss of power.
+//! **Survive a loss of power.** A write with default options survives the death of the process. One
+//! with [`WriteOptions::synced`], and all before it, survive a loss of power.
 //!
 //! ```
 //! # use flagstone::{Db, WriteOptions};
@@ -51,8 +51,8 @@
 //! ```
 //!
 //! **Change several keys at once.** A [`WriteBatch`] takes place as a whole or not at all, in
-//! however many families; by [`Db::write_if_unchanged`] only if the keys that were read are as they
-//! were.
+//! however many families. [`Db::transact`] reads and writes in a [`Transaction`], and tries again
+//! if somebody else wrote what it read.
 //!
 //! ```
 //! # use flagstone::{Db, WriteBatch};
@@ -131,7 +131,7 @@
 //! ```
 //!
 //! **Keep large values.** Those of 4 KiB and more go to blob files by default, so that compactions
-//! do not move them. A part of one is read by itself.
+//! do not move them. A part of one can be read; if it is stored uncompressed, little else is.
 //!
 //! ```
 //! # use flagstone::Db;

@@ -20,7 +20,7 @@ use crate::ttl::{TtlDb, TtlOptions};
 /// # let path = directory.path();
 /// let db = flagstone::Db::builder(path)
 ///     .options(|options| options.max_background_jobs = 4)
-///     .column_family("photos", |family| family.enable_blob_files = Some(true))
+///     .column_family("photos", |family| family.write_buffer_size = 32 << 20)
 ///     .open()?;
 /// db.column_family("photos")?.put("cat.jpg", vec![7; 100_000])?;
 /// # Ok(())

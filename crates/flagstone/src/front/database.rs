@@ -28,9 +28,9 @@ use crate::ttl::{TtlDb, TtlOptions};
 /// leaves its files and its lock alone. Such a child cannot have a database of its own either, so
 /// fork before the first one is opened, or `exec` behind the fork.
 ///
-/// A write is in the write-ahead log when the call returns, so it survives the death of the
-/// process. It survives a loss of power if it was written with [`WriteOptions::synced`], or after a
-/// later [`Db::sync_wal`].
+/// A write with default options is in the write-ahead log when the call returns, so it survives the
+/// death of the process. It survives a loss of power if it was written with
+/// [`WriteOptions::synced`], or after a later [`Db::sync_wal`].
 ///
 /// ```
 /// # fn main() -> flagstone::Result<()> {

@@ -113,9 +113,11 @@ impl Family {
     /// # }
     /// ```
     ///
+    /// Parts of a second are dropped: with less than one the value expires at once.
+    ///
     /// # Errors
     /// As [`Family::put`]; `InvalidArgument` in a family whose values do not expire, or if the
-    /// expiry is later than 2038 plus the family's time to live.
+    /// value would expire after January 2038 plus the family's time to live.
     pub fn put_for(
         &self,
         key: impl AsRef<[u8]>,

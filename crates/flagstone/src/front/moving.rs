@@ -17,7 +17,12 @@
 //! | `WriteOptions::sync` | `set_sync(true)` | `WriteOptions::sync` | [`WriteOptions::synced`] |
 //! | `MergeOperator` | `set_merge_operator` | `merge_operator` | [`ColumnFamilyOptions::merge_with`] |
 //! | `CompactionFilter` | `set_compaction_filter` | `compaction_filter` | [`ColumnFamilyOptions::filter_with`] |
-//! | `OptimisticTransactionDB` | `OptimisticTransactionDB` | `write_if_unchanged` | [`Db::write_if_unchanged`] |
+//! | `OptimisticTransactionDB` | `OptimisticTransactionDB` | `write_if_unchanged` | [`Db::transact`], [`Db::begin`] |
+//! | `Write` | `write` | `write` | [`Db::write`] |
+//! | `Delete`, `Merge` | `delete_cf`, `merge_cf` | the same | [`Family::delete`], [`Family::merge`] |
+//! | `DeleteRange` | `delete_range_cf` | the same | [`Family::delete_range`] |
+//! | `Flush` | `flush_cf` | `flush` | [`Family::flush`], [`Db::flush`] |
+//! | `CompactRange` | `compact_range_cf` | `compact_range` | [`Family::compact`] |
 //! | `Checkpoint` | `Checkpoint` | `checkpoint` | [`Db::checkpoint`] |
 //! | `RepairDB` | `DB::repair` | `salvage` | [`Builder::salvage_to`] |
 //!

@@ -1,8 +1,8 @@
 //! Optimistic transactions: changes that are collected, and written if what they stand on is
 //! unchanged.
 //!
-//! 1. A key is **tracked** when it is changed or read for update: from then on nobody else may have
-//!    written it when the transaction is committed. Its sequence number is that of the
+//! 1. A key is **tracked** when it is changed or read for update: the commit fails if anybody else
+//!    has written it since. Its sequence number is that of the
 //!    transaction's snapshot, or the last one that was published.
 //! 2. A moment of the database is kept from the first tracked key on, so that no compaction forgets
 //!    that a tracked key was written.
@@ -133,8 +133,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// What `work` returns, if that is no conflict; `Busy` if the last of 101 attempts met one; as
-    /// [`Transaction::commit`].
+    /// What `work` returns; `Busy` and `TryAgain` count as conflicts there, too, and are returned
+    /// only by the last of 101 attempts. As [`Transaction::commit`]. Whatever error `work` returns,
+    /// nothing is written.
     pub fn transact<T>(&self, work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         self.transact_with(&TransactOptions::default(), work)
     }
@@ -194,8 +195,8 @@ impl Transaction {
         self.snapshot = None;
     }
 
-    /// A column family as the transaction sees it now: with its changes so far. Has all that reads
-    /// a [`View`], ranges and cursors among it.
+    /// A column family as the transaction sees it now, with its changes so far: a [`View`] with
+    /// ranges and cursors, but without streams. What is read there is not tracked.
     ///
     /// # Errors
     /// `InvalidArgument` if the family is of another database; `NotSupported` if its values expire.
@@ -205,7 +206,9 @@ impl Transaction {
         Ok(View::clone(family).over(over, self.snapshot.clone()))
     }
 
-    /// The value of `key`.
+    /// The value of `key`. It is not tracked: somebody else may write the key before the commit,
+    /// which then goes through. Read with [`Transaction::get_for_update`] what the changes follow
+    /// from.
     ///
     /// # Errors
     /// As [`View::get`] and [`Transaction::family`].
@@ -216,7 +219,8 @@ impl Transaction {
         self.batch.get_from_batch_and_db(db, family, key, &options)
     }
 
-    /// The value of `key`, which nobody else may write until the commit.
+    /// Reads `key` and tracks it: if somebody else writes it before the commit, the commit fails
+    /// with `Busy`. Nobody is kept waiting.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -295,7 +299,7 @@ impl Transaction {
         self.batch.put(family.engine_family(), key, value)
     }
 
-    /// Others may write `key` again, if the transaction has only read it for update.
+    /// Stops tracking `key`, unless the transaction changed it.
     ///
     /// # Errors
     /// As [`Transaction::family`].
@@ -348,8 +352,8 @@ impl Transaction {
     /// Writes the changes, if nobody else wrote a tracked key.
     ///
     /// # Errors
-    /// `Busy` if somebody did, or perhaps did; then nothing is written, and the transaction may be
-    /// tried again from its beginning. As [`Family::put`].
+    /// `Busy` if somebody did; then nothing is written, and a new transaction may try again. As
+    /// [`Family::put`].
     pub fn commit(self) -> Result<()> {
         self.commit_with(&WriteOptions::default())
     }

@@ -211,7 +211,8 @@ impl View {
     /// The entries of a range of keys, in order, from either end, as of now or of the snapshot.
     ///
     /// `"a".."m"`, `"a"..="m"` and `"a"..` are ranges; `family.range::<&[u8]>(..)` is all of them,
-    /// as is [`View::iter`].
+    /// as is [`View::iter`]. A range whose start is after its end gives one item, an error
+    /// (`InvalidArgument`).
     pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Range {
         let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
         Range::new(self.clone(), owned(bounds.start_bound()), owned(bounds.end_bound()))
