@@ -45,7 +45,7 @@ pub fn open(directory: &Path, durability: Durability, reads: Reads) -> Result<Bo
         // SAFETY: the flag lets a loss of power damage the file. No run outlives one.
         unsafe { options.flags(EnvFlags::NO_SYNC) };
     }
-    // SAFETY: the directory is this process's own, and opened once, so that nobody else changes the
+    // SAFETY: only this process uses the directory, and opens it once: nobody else changes the
     // mapped file.
     let env = unsafe { options.open(directory)? };
     let mut first = env.write_txn()?;

@@ -20,8 +20,8 @@ use crate::text;
 ///
 /// Without a range the command also collects garbage in blob files until they meet
 /// max_space_amplification. A table that needs no rewriting is moved or left in place without being
-/// read, so damage in it goes unnoticed; flagstone verify reads it. The command prints the number
-/// of such tables; --force-bottommost rewrites them as well.
+/// read, so damage in it goes unnoticed; flagstone verify reads it. The command prints how
+/// many tables it did not read; --force-bottommost rewrites those, too.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone compact --db /data/photos --prefix cats/")]
 pub struct Arguments {

@@ -24,11 +24,11 @@ use crate::text::{self, Notation};
 /// Write every value to a file in DIR named by its key: the inverse of import.
 ///
 /// DIR must be empty or not exist. A file name is the key's bytes, unescaped, so import reads back
-/// the same keys. The command leaves out, names and ends with exit code 1 for: a key that cannot
-/// name a file inside DIR (it is empty, has a zero byte, or has a part between '/' that is empty,
-/// '.' or '..'); a key below another key's file ('a/b' after 'a'); a key too long for the file
-/// system; and a value that cannot be read. It names up to ten of each kind, with --json all of
-/// them; use get or dump for their values. With --hex, bounds and printed keys are hexadecimal;
+/// the same keys. The command skips and names the following, and exits with code 1: a key that
+/// cannot name a file inside DIR (it is empty, has a zero byte, or has a part between '/' that is
+/// empty, '.' or '..'); a key below another key's file ('a/b' after 'a'); a key too long for the
+/// file system; and a value that cannot be read. It names up to ten of each kind, with --json all
+/// of them; use get or dump for their values. With --hex, bounds and printed keys are hexadecimal;
 /// file names are not. A large value stored uncompressed in a blob file need not fit into memory.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone export --db /data/photos ~/restored --prefix cats/")]

@@ -44,8 +44,8 @@ const BATCH_SIZE: usize = 256 << 10;
 /// relative path found under two PATHs is stored once. A file that changes during the import is
 /// stored as it was read, up to the end that it had then.
 ///
-/// The command leaves out, names and ends with exit code 1 for: a file that cannot be read or is
-/// too large for a value, a directory that cannot be listed, a PATH that does not exist or is a
+/// The command skips and names the following, and exits with code 1: a file that cannot be read or
+/// is too large for a value, a directory that cannot be listed, a PATH that does not exist or is a
 /// special file, and a hard link to a file of this database. It names up to ten, with --json all.
 /// If no PATH exists, no database is created and the exit code is 2. Everything is on the device
 /// when the command ends.

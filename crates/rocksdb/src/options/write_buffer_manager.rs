@@ -69,7 +69,9 @@ impl Shared {
         };
         for (_, db) in &open {
             // One that is closed, or open for reading, has no use for it.
-            let _ = db.set_db_options(&[("db_write_buffer_size", &part.to_string())]);
+            if let Err(error) = db.set_db_options(&[("db_write_buffer_size", &part.to_string())]) {
+                tracing::debug!(%error, "a database keeps its part of the write buffers");
+            }
         }
     }
 }

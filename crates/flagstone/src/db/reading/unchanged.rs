@@ -54,7 +54,7 @@ pub(in crate::db) struct Asked {
     /// Whose tables were asked.
     tables: Vec<(ColumnFamilyId, Arc<SuperVersion>)>,
     /// Whose memtables were.
-    memtables: Vec<Arc<SuperVersion>>,
+    memtables: Vec<(ColumnFamilyId, Arc<SuperVersion>)>,
 }
 
 impl<'a> Unchanged<'a> {
@@ -75,14 +75,7 @@ impl<'a> Unchanged<'a> {
     pub(in crate::db) fn ask_tables(&self, reader: &Reader) -> Result<Asked> {
         let mut asked = Asked::default();
         for Key { family, key, since } in &self.keys {
-            let current = match asked.tables.iter().find(|(id, _)| *id == family.id) {
-                Some((_, current)) => current.clone(),
-                None => {
-                    let current = family.current.load_full();
-                    asked.tables.push((family.id, current.clone()));
-                    current
-                }
-            };
+            let current = current_of(family, &mut asked.tables);
             if is_in_tables(reader, family, &current.version, key, *since)? {
                 return Err(is_changed(family, key));
             }
@@ -96,8 +89,7 @@ impl<'a> Unchanged<'a> {
     /// `Busy` if a key was written.
     pub(in crate::db) fn ask_memtables(&self, asked: &mut Asked) -> Result<bool> {
         for Key { family, key, since } in &self.keys {
-            let current = family.current.load_full();
-            asked.memtables.push(current.clone());
+            let current = current_of(family, &mut asked.memtables);
             let seen = asked.tables.iter().find(|(id, _)| *id == family.id);
             if seen.is_none_or(|(_, seen)| !Arc::ptr_eq(&seen.version, &current.version))
                 && !Mutant::ForgetNewTables.is_on()
@@ -110,6 +102,18 @@ impl<'a> Unchanged<'a> {
         }
         Ok(true)
     }
+}
+
+/// The family's super version, as it was when it was first asked for.
+fn current_of<'a>(
+    family: &Family,
+    asked: &'a mut Vec<(ColumnFamilyId, Arc<SuperVersion>)>,
+) -> &'a SuperVersion {
+    let at = asked.iter().position(|(id, _)| *id == family.id).unwrap_or_else(|| {
+        asked.push((family.id, family.current.load_full()));
+        asked.len() - 1
+    });
+    &asked[at].1
 }
 
 fn is_in_memtable(mem: &MemTable, key: &[u8], since: SequenceNumber) -> bool {
