@@ -18,6 +18,7 @@ pub mod fuzz;
 pub mod generate;
 mod hand_clock;
 pub mod history;
+pub mod isolation;
 pub mod laboratory;
 pub mod model;
 pub mod mutants;
