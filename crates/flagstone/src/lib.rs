@@ -208,6 +208,8 @@ pub mod env;
 pub mod expiry;
 mod front;
 #[cfg_attr(doc, doc(hidden))]
+pub mod ingest;
+#[cfg_attr(doc, doc(hidden))]
 pub mod iter;
 #[cfg_attr(doc, doc(hidden))]
 pub mod manifest;
@@ -237,6 +239,7 @@ pub use front::{
     Builder, Cursor, Db, Entry, Family, Keys, Range, RangeStream, Snapshot, TransactOptions,
     Transaction, View, moving, reports,
 };
+pub use ingest::{SstFileInfo, SstFileWriter, SstFileWriterOptions};
 
 // Options of a database, of a family, and of single calls.
 pub use options::{

@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["manifest", "options"],
     &["iter", "compaction"],
     &["db"],
-    &["salvage", "doctor", "ttl", "transactions"],
+    &["salvage", "doctor", "ttl", "transactions", "ingest"],
     &["front"],
 ];
 

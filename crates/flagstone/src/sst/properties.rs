@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::base::coding::{Decoder, fixed32_at, fixed64_at, put_lps, put_varint64};
 use crate::base::{
-    Error, FileNumber, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
-    UniqueId,
+    ColumnFamilyId, Error, FileNumber, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result,
+    SequenceNumber, UniqueId,
 };
 
 use super::block::{Block, BlockBuilder, BlockWalk};
@@ -152,6 +152,9 @@ pub struct TableProperties {
 }
 
 impl TableProperties {
+    /// In a table that names no family.
+    pub const UNKNOWN_FAMILY: ColumnFamilyId = ColumnFamilyId(UNKNOWN_COLUMN_FAMILY as u32);
+
     /// Whether the property of this name is a text in [`TableProperties::raw`]: some texts look
     /// like stored numbers.
     pub fn is_text(name: &str) -> bool {
@@ -364,6 +367,16 @@ impl TableProperties {
             delta_values: set(name::INDEX_VALUE_IS_DELTA)?,
             first_keys: index_type == IndexType::BinarySearchWithFirstKey,
         })
+    }
+
+    /// What a table says that is written to be ingested: RocksDB's external format, with a global
+    /// sequence number that is not decided yet.
+    pub fn external() -> Vec<(Vec<u8>, Vec<u8>)> {
+        let property = |name: &str, value: &[u8]| (name.as_bytes().to_vec(), value.to_vec());
+        vec![
+            property(name::EXTERNAL_VERSION, &2u32.to_le_bytes()),
+            property(name::EXTERNAL_GLOBAL_SEQUENCE, &0u64.to_le_bytes()),
+        ]
     }
 
     /// Whether the file was written to be ingested.
