@@ -4,11 +4,13 @@
 //! - `delta`: what a batch says of one key, and a cursor from key to key
 //! - `overlay`: [`Overlay`], what a batch said of one family, and reads through it
 //! - `overlaid`: a cursor over the database with a batch laid over it
+//! - `locks`: locks on keys, and owners that wait for them
 //!
-//! All stand on the handles of `db` and on a memtable, which is the index.
+//! The first four stand on the handles of `db` and on a memtable, which is the index.
 
 mod delta;
 mod indexed_batch;
+pub mod locks;
 mod overlaid;
 mod overlay;
 
