@@ -37,6 +37,8 @@ pub enum Code {
     Aborted = 10,
     /// Something needed is in use, for example the database's lock.
     Busy = 11,
+    /// The transaction took longer than its `expiration`.
+    Expired = 12,
     /// Repeating the operation may succeed.
     TryAgain = 13,
     /// The column family was dropped.
@@ -64,6 +66,14 @@ pub enum SubCode {
     ManualCompactionPaused,
     /// A name or value that this engine does not know but another release may.
     OtherRelease,
+    /// Another transaction held the lock of a key for longer than the time-out.
+    LockTimeout,
+    /// As many keys are locked as `max_num_locks` permits.
+    LockLimit,
+    /// Transactions would wait for each other.
+    Deadlock,
+    /// A batch would be larger than permitted.
+    MemoryLimit,
 }
 
 /// What stands between what happened and what helps.
@@ -277,6 +287,7 @@ impl fmt::Display for Error {
             Code::TimedOut => "timed out",
             Code::Aborted => "aborted",
             Code::Busy => "busy",
+            Code::Expired => "expired",
             Code::TryAgain => "try again",
             Code::ColumnFamilyDropped => "column family dropped",
         };
@@ -321,7 +332,7 @@ impl From<Error> for std::io::Error {
             Code::NotSupported => ErrorKind::Unsupported,
             Code::InvalidArgument => ErrorKind::InvalidInput,
             Code::Incomplete => ErrorKind::WouldBlock,
-            Code::TimedOut => ErrorKind::TimedOut,
+            Code::TimedOut | Code::Expired => ErrorKind::TimedOut,
             Code::Busy => ErrorKind::ResourceBusy,
             _ if error.subcode() == SubCode::NoSpace => ErrorKind::StorageFull,
             Code::IoError | Code::ShutdownInProgress | Code::Aborted | Code::TryAgain => {

@@ -419,6 +419,25 @@ impl Db {
         inner.pipeline.write_if_unchanged(options, batch, &unchanged)
     }
 
+    /// Refuses a key that was written behind `since`. Others must be kept from writing it, by a
+    /// lock that each writer holds until its write has returned.
+    ///
+    /// # Errors
+    /// `Busy` if it was written. As [`Db::write_if_unchanged`].
+    pub(crate) fn check_unwritten(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        since: &Snapshot,
+    ) -> Result<()> {
+        let inner = self.inner();
+        inner.disk.check_owner(&family.0)?;
+        family.0.check_alive()?;
+        let mut unchanged = Unchanged::default();
+        unchanged.push(family.0.clone(), key, since.sequence());
+        unchanged.ask(&inner.reader)
+    }
+
     fn write_one(
         &self,
         family: &ColumnFamily,

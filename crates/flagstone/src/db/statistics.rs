@@ -97,6 +97,18 @@ tickers! {
     RateLimiterBytes => "flagstone.rate.limiter.bytes",
     /// Microseconds that a rate limiter delayed flushes, compactions, and writes that use it.
     RateLimiterMicros => "flagstone.rate.limiter.micros",
+    /// Locks that transactions and other writes of a `TransactionDb` had to wait for.
+    LockWaits => "flagstone.lock.waits",
+    /// Waits for locks that ended with their time-out.
+    LockTimeouts => "flagstone.lock.timeouts",
+    /// Locks that were refused because transactions would have waited for each other.
+    LockDeadlocks => "flagstone.lock.deadlocks",
+    /// Locks that were refused because of `max_num_locks`.
+    LockLimits => "flagstone.lock.limits",
+    /// Locks that were taken from transactions that had expired.
+    LocksTakenOver => "flagstone.locks.taken.over",
+    /// Locks and commits of transactions that were refused because another had written the key.
+    TransactionConflicts => "flagstone.transaction.conflicts",
     /// Seeks of iterators.
     Seeks => "rocksdb.number.db.seek",
 }

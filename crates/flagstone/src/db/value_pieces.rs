@@ -5,6 +5,7 @@
 //! has completed it and put its address into the WAL. A writer that is dropped before removes the
 //! file, and so does the next opening if the process dies.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::{fmt, io};
 
@@ -47,6 +48,7 @@ impl Db {
             memory_max: MEMORY_MAX,
             pieces: Pieces::InMemory(Vec::new()),
             memory: self.inner().tables.account().measured(MemoryKind::Writes),
+            _held: None,
         })
     }
 
@@ -107,6 +109,8 @@ pub struct BlobWriter {
     pieces: Pieces,
     /// What the pieces take of it.
     memory: Measured,
+    /// What the writer's caller holds until the value is written or given up.
+    _held: Option<Box<dyn Any + Send + Sync>>,
 }
 
 enum Pieces {
@@ -130,6 +134,12 @@ impl Drop for BlobWriter {
 }
 
 impl BlobWriter {
+    /// Drops `held` when the value is written, or the writer is dropped.
+    pub(crate) fn holding(mut self, held: impl Any + Send + Sync) -> Self {
+        self._held = Some(Box::new(held));
+        self
+    }
+
     /// Bytes to collect in memory before the value gets a file, instead of 1 MiB.
     #[must_use]
     pub fn with_buffer(mut self, bytes: usize) -> Self {

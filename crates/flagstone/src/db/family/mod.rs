@@ -333,6 +333,14 @@ impl ColumnFamily {
     pub fn options(&self) -> Arc<ColumnFamilyOptions> {
         self.0.options.load_full()
     }
+
+    /// Refuses a family that was dropped.
+    ///
+    /// # Errors
+    /// `ColumnFamilyDropped`.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        self.0.check_alive()
+    }
 }
 
 impl From<&ColumnFamily> for ColumnFamilyId {

@@ -68,6 +68,24 @@ impl<'a> Unchanged<'a> {
         self.keys.push(Key { family, key, since });
     }
 
+    /// Whether the keys were written, for a caller that keeps others from writing them, and for
+    /// whose own earlier writes the calls have returned.
+    ///
+    /// # Errors
+    /// `Busy` if a key was written; `Corruption` or `IoError` of a table.
+    pub(in crate::db) fn ask(&self, reader: &Reader) -> Result<()> {
+        for Key { family, key, since } in &self.keys {
+            // Memtables and tables of one super version: no flush is between them.
+            let current = family.current.load_full();
+            if current.generations().any(|mem| is_in_memtable(mem, key, *since))
+                || is_in_tables(reader, family, &current.version, key, *since)?
+            {
+                return Err(is_changed(family, key));
+            }
+        }
+        Ok(())
+    }
+
     /// Step 1.
     ///
     /// # Errors
