@@ -52,7 +52,7 @@
 //!
 //! **Change several keys at once.** A [`WriteBatch`] takes place as a whole or not at all, in
 //! however many families. [`Db::transact`] reads and writes in a [`Transaction`], and tries again
-//! if somebody else wrote what it read.
+//! if somebody else wrote what it read. In a [`TransactionDb`] keys are locked instead.
 //!
 //! ```
 //! # use flagstone::{Db, WriteBatch};
@@ -237,9 +237,10 @@ pub use db::{
 pub use env::Env;
 pub use front::{
     Builder, Cursor, Db, Entry, Family, Keys, Range, RangeStream, Snapshot, TransactOptions,
-    Transaction, View, moving, reports,
+    Transaction, TransactionDb, TransactionState, View, moving, reports,
 };
 pub use ingest::{SstFileInfo, SstFileWriter, SstFileWriterOptions};
+pub use transactions::{TransactionDbOptions, TransactionOptions};
 
 // Options of a database, of a family, and of single calls.
 pub use options::{

@@ -115,7 +115,7 @@ fn a_compaction_hides_no_conflict() {
     db.delete("b").unwrap();
     db.delete_range("c".."d").unwrap();
     compact();
-    let outcomes = begun.map(|transaction| transaction.commit().map_err(|error| error.code()));
+    let outcomes = begun.map(|mut transaction| transaction.commit().map_err(|error| error.code()));
     let busy = Err(Code::Busy);
     assert_eq!(outcomes, [busy, busy, busy, Ok(())]);
     assert_eq!(db.get("written").unwrap().unwrap(), "d");
@@ -165,7 +165,7 @@ fn save_points_take_back_changes_and_what_is_tracked() {
     assert_eq!(db.get("a").unwrap().unwrap(), "1");
     let mut transaction = db.begin();
     transaction.put(&db, "a", "2").unwrap();
-    transaction.rollback();
+    transaction.rollback().unwrap();
     db.put("a", "3").unwrap();
     transaction.commit().unwrap();
     assert_eq!(db.get("a").unwrap().unwrap(), "3");
@@ -203,7 +203,8 @@ fn the_last_conflict_is_told_when_attempts_run_out() {
     let directory = temporary();
     let db = Db::open(directory.path()).unwrap();
     let mut attempts = 0;
-    let options = TransactOptions { retries: 2, write: WriteOptions::synced() };
+    let options =
+        TransactOptions { retries: 2, write: WriteOptions::synced(), ..Default::default() };
     let outcome = db.transact_with(&options, |transaction| {
         attempts += 1;
         transaction.put(&db, "a", "mine")?;
@@ -298,7 +299,7 @@ fn reads_for_update_have_no_write_skew() {
                     }
                 }
                 _ => {
-                    let transaction = begun[who].take().unwrap();
+                    let mut transaction = begun[who].take().unwrap();
                     let writes = transaction.count() > 0;
                     if transaction.commit().is_ok() && writes {
                         model.insert(own, 1);

@@ -8,8 +8,10 @@ use crate::base::{Error, Result};
 use crate::db;
 use crate::front::database::Db;
 use crate::front::reports::SalvageReport;
+use crate::front::transaction_db::TransactionDb;
 use crate::options::{self, ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
 use crate::salvage::salvage;
+use crate::transactions::TransactionDbOptions;
 use crate::ttl::{TtlDb, TtlOptions};
 
 /// How a database is opened: made by [`Db::builder`].
@@ -94,6 +96,15 @@ impl Builder {
         let families = self.all_families()?;
         let (path, options) = (&self.path, &self.options);
         open_by(options, &families, |listed| db::Db::open_with_families(path, options, listed))
+    }
+
+    /// Opens the database, with all families that it has, for transactions that lock their keys.
+    ///
+    /// # Errors
+    /// As [`Builder::open`].
+    #[doc(alias = "TransactionDB::Open")]
+    pub fn open_transaction_db(self, options: &TransactionDbOptions) -> Result<TransactionDb> {
+        Ok(TransactionDb::of(&self.open()?, options))
     }
 
     /// Opens the database for reading, without changing anything in its directory. What a writer
@@ -194,5 +205,6 @@ pub(super) fn open_by(
 ) -> Result<Db> {
     let families: Vec<_> =
         families.iter().map(|(name, family, ttl)| (name.as_str(), family.clone(), *ttl)).collect();
-    TtlDb::open_mixed(options, &families, open).map(Db::of)
+    let engine = TtlDb::open_mixed(options, &families, open)?;
+    Ok(Db::of(&engine.into()))
 }

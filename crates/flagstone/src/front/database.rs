@@ -11,9 +11,10 @@ use crate::db;
 use crate::env::Env;
 use crate::front::builder::{Builder, lifetime, open_by};
 use crate::front::family::{self, Family};
+use crate::front::locking::Engine;
 use crate::front::snapshot::Snapshot;
 use crate::options::{self, ColumnFamilyOptions, Options, WriteOptions};
-use crate::ttl::{TtlDb, TtlOptions};
+use crate::ttl::TtlOptions;
 
 /// An open database.
 ///
@@ -50,13 +51,18 @@ pub struct Db {
 }
 
 impl Db {
-    pub(super) fn of(engine: TtlDb) -> Self {
+    pub(super) fn of(engine: &Engine) -> Self {
         let family = engine.base().default_column_family().clone();
-        Self { default: Family::of(&engine, family) }
+        Self { default: Family::of(engine, family) }
     }
 
-    fn stamping(&self) -> &TtlDb {
+    pub(super) fn stamping(&self) -> &Engine {
         &self.default.view().engine
+    }
+
+    /// Whether its writes lock keys: that of a [`TransactionDb`](crate::TransactionDb).
+    pub(super) fn has_locks(&self) -> bool {
+        self.stamping().locking().is_some()
     }
 
     /// Opens the database in the directory `path` with all of its column families, and makes it if
@@ -171,7 +177,11 @@ impl Db {
     /// `IoError`.
     #[doc(alias = "drop_cf")]
     pub fn drop_column_family(&self, family: &Family) -> Result<()> {
-        self.engine().drop_column_family(family.engine_family())
+        self.engine().drop_column_family(family.engine_family())?;
+        if let Some(locking) = self.stamping().locking() {
+            locking.manager.forget_family(family.engine_family().id());
+        }
+        Ok(())
     }
 
     /// Writes a batch: all of it, or nothing, whatever families it names.
@@ -263,6 +273,7 @@ impl Db {
     ) -> Result<()> {
         let keys: Vec<_> =
             keys.iter().map(|(family, key)| (family.engine_family(), key.as_ref())).collect();
+        let _held = self.stamping().lock_batch(&batch)?;
         let (stamped, _under_way) = self.stamping().stamp_some(batch)?;
         self.engine().write_if_unchanged(options, stamped, since.moment(), &keys)
     }

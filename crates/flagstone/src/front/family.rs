@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::WriteBatch;
 use crate::db::{self, BlobWriter, ColumnFamily};
+use crate::front::locking::{Engine, Held};
 use crate::front::view::View;
 use crate::options::{ColumnFamilyOptions, WriteOptions};
-use crate::ttl::TtlDb;
 
 /// A column family of an open database: keys with their values, in order.
 ///
@@ -40,7 +40,7 @@ pub struct Family {
 }
 
 impl Family {
-    pub(super) fn of(engine: &TtlDb, family: ColumnFamily) -> Self {
+    pub(super) fn of(engine: &Engine, family: ColumnFamily) -> Self {
         Self { view: View::of(engine, family, None) }
     }
 
@@ -69,9 +69,12 @@ impl Family {
     /// - `InvalidArgument`: key and value are 4 GiB or more together.
     /// - `IoError`, with subcode `NoSpace` if the disk is full: the write did not take place.
     /// - `ColumnFamilyDropped`; `ShutdownInProgress` after the database was closed.
+    /// - In a [`TransactionDb`](crate::TransactionDb): `TimedOut` with subcode `LockTimeout` if a
+    ///   transaction held the key for longer than `default_lock_timeout`.
     #[doc(alias = "insert")]
     #[doc(alias = "put_cf")]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let _held = self.lock(key.as_ref())?;
         let View { engine, family, expires, .. } = &self.view;
         if *expires {
             engine.put_cf(family, key, value)
@@ -124,6 +127,7 @@ impl Family {
         value: impl AsRef<[u8]>,
         ttl: Duration,
     ) -> Result<()> {
+        let _held = self.lock(key.as_ref())?;
         let View { engine, family, .. } = &self.view;
         if ttl == Duration::MAX {
             return engine.put_for_ever(&WriteOptions::new(), family, key, value);
@@ -145,6 +149,7 @@ impl Family {
     #[doc(alias = "remove")]
     #[doc(alias = "delete_cf")]
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let _held = self.lock(key.as_ref())?;
         self.engine().delete_cf(&self.view.family, key)
     }
 
@@ -164,15 +169,18 @@ impl Family {
     /// As [`Family::put`].
     #[doc(alias = "SingleDelete")]
     pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let _held = self.lock(key.as_ref())?;
         self.engine().single_delete_cf(&self.view.family, key)
     }
 
     /// Removes all keys from `range.start` on and before `range.end`, in one step.
     ///
     /// # Errors
-    /// As [`Family::put`]; `InvalidArgument` if the range's start is after its end.
+    /// As [`Family::put`]; `InvalidArgument` if the range's start is after its end; `NotSupported`
+    /// in a [`TransactionDb`](crate::TransactionDb), which cannot lock a range.
     #[doc(alias = "delete_range_cf")]
     pub fn delete_range<K: AsRef<[u8]>>(&self, range: std::ops::Range<K>) -> Result<()> {
+        self.view.engine.refuse_ranges()?;
         self.engine().delete_range_cf(&self.view.family, range.start, range.end)
     }
 
@@ -183,6 +191,7 @@ impl Family {
     /// As [`Family::put`]; `InvalidArgument` if the family has no merge operator.
     #[doc(alias = "merge_cf")]
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let _held = self.lock(key.as_ref())?;
         let View { engine, family, expires, .. } = &self.view;
         if *expires {
             engine.merge_cf(family, key, operand)
@@ -238,7 +247,18 @@ impl Family {
             let message = "a value in pieces has no place for the time at which it expires";
             return Err(Error::not_supported(message));
         }
-        self.engine().put_stream(&self.view.family, key, options)
+        let held = self.lock(key.as_ref())?;
+        let writer = self.engine().put_stream(&self.view.family, key, options)?;
+        Ok(match held {
+            Some(held) => writer.holding(held),
+            None => writer,
+        })
+    }
+
+    /// Locks a key for a write, in a database with locks.
+    #[inline]
+    fn lock(&self, key: &[u8]) -> Result<Option<Held>> {
+        self.view.engine.lock_key(&self.view.family, key)
     }
 
     /// Writes a batch of one operation.
@@ -263,7 +283,17 @@ impl Deref for Family {
 }
 
 /// Writes a batch, with stamps where values expire.
-pub(super) fn write(engine: &TtlDb, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+pub(super) fn write(engine: &Engine, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+    let _held = engine.lock_batch(&batch)?;
+    write_without_locks(engine, batch, options)
+}
+
+/// The same, whatever is locked.
+pub(super) fn write_without_locks(
+    engine: &Engine,
+    batch: WriteBatch,
+    options: &WriteOptions,
+) -> Result<()> {
     let (stamped, _under_way) = engine.stamp_some(batch)?;
     engine.base().write_with(options, stamped)
 }

@@ -6,7 +6,8 @@
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
 //! - `cursor`: [`Cursor`], which moves to any key
 //! - `range`: [`Range`], keys in order; `stream`: [`RangeStream`], the same for tasks
-//! - `transaction`: [`Transaction`], changes that take place together unless others disturb them
+//! - `transaction`: [`Transaction`], changes that take place together unless others disturb them;
+//!   `transaction_db`: [`TransactionDb`], where they lock their keys; `locking`: those locks
 //! - `upkeep`: options, background work, copies and reports of an open database
 //! - `moving`: from other names to these
 //! - `closures`: merge operators and compaction filters that are closures
@@ -19,12 +20,14 @@ mod closures;
 mod cursor;
 mod database;
 mod family;
+mod locking;
 pub mod moving;
 mod range;
 pub mod reports;
 mod snapshot;
 mod stream;
 mod transaction;
+mod transaction_db;
 mod upkeep;
 mod view;
 
@@ -35,5 +38,6 @@ pub use family::Family;
 pub use range::{Entry, Keys, Range};
 pub use snapshot::Snapshot;
 pub use stream::RangeStream;
-pub use transaction::{TransactOptions, Transaction};
+pub use transaction::{TransactOptions, Transaction, TransactionState};
+pub use transaction_db::TransactionDb;
 pub use view::View;

@@ -18,6 +18,7 @@
 //! | `MergeOperator` | `set_merge_operator` | `merge_operator` | [`ColumnFamilyOptions::merge_with`] |
 //! | `CompactionFilter` | `set_compaction_filter` | `compaction_filter` | [`ColumnFamilyOptions::filter_with`] |
 //! | `OptimisticTransactionDB` | `OptimisticTransactionDB` | `write_if_unchanged` | [`Db::transact`], [`Db::begin`] |
+//! | `TransactionDB` | `TransactionDB` | none | [`TransactionDb`], [`Transaction`](crate::Transaction) |
 //! | `Write` | `write` | `write` | [`Db::write`] |
 //! | `Delete`, `Merge` | `delete_cf`, `merge_cf` | the same | [`Family::delete`], [`Family::merge`] |
 //! | `DeleteRange` | `delete_range_cf` | the same | [`Family::delete_range`] |
@@ -76,5 +77,6 @@
 
 #[expect(unused_imports, reason = "the table's links lead there")]
 use crate::{
-    Builder, ColumnFamilyOptions, Cursor, Db, Family, Options, Snapshot, View, WriteOptions,
+    Builder, ColumnFamilyOptions, Cursor, Db, Family, Options, Snapshot, TransactionDb, View,
+    WriteOptions,
 };

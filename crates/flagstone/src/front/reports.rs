@@ -6,6 +6,8 @@
 //!   [`KeptSection`]
 //! - Asked for: its files ([`LiveFile`], [`WalFile`]), what they take ([`SpaceUsage`]), its memory
 //!   ([`MemoryUsage`]), old snapshots and iterators ([`Pins`]), properties ([`PROPERTY_NAMES`])
+//! - Of transactions: [`TransactionInfo`], [`AwaitedKey`], [`KeyLock`], [`LockMode`],
+//!   [`Deadlock`], [`DeadlockStep`]
 //! - Whether its files are in order: [`VerifyReport`], [`CheckReport`]; what was saved of a damaged
 //!   one: [`SalvageReport`]
 
@@ -16,7 +18,9 @@ pub use crate::db::{
     PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins, SalvageProgress, SalvageReport,
     SalvagedFamily, SalvagedFile, SalvagedKind, SpaceUsage, VerifyReport, WalFile,
 };
+pub use crate::front::transaction_db::{AwaitedKey, KeyLock, TransactionInfo};
 pub use crate::options::{
     CompactionProgress, DamagedFile, FileInfo, JobInfo, KeptSection, KeptSetting, KeyFault,
     OpenProgress, StallCondition, WalReserveInfo,
 };
+pub use crate::transactions::locks::{Deadlock, DeadlockStep, LockMode};

@@ -5,8 +5,8 @@ use std::ops::Deref;
 
 use crate::base::{Result, Snapshot as Moment};
 use crate::front::family::Family;
+use crate::front::locking::Engine;
 use crate::front::view::View;
-use crate::ttl::TtlDb;
 
 /// A database as of one moment: made by [`Db::snapshot`](crate::Db::snapshot).
 ///
@@ -31,7 +31,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn of(engine: &TtlDb, moment: Moment) -> Self {
+    pub(super) fn of(engine: &Engine, moment: Moment) -> Self {
         let family = engine.base().default_column_family().clone();
         Self { default: View::of(engine, family, Some(moment)) }
     }

@@ -6,11 +6,11 @@ use std::ops::{Bound, RangeBounds};
 use crate::base::{Error, Result, Snapshot as Moment};
 use crate::db::{self, ColumnFamily, ExpiringValue, Value, ValuePart, ValueReader};
 use crate::front::cursor::{Cursor, Kind};
+use crate::front::locking::Engine;
 use crate::front::range::Range;
 use crate::front::stream::AsyncCursor;
 use crate::options::ReadOptions;
 use crate::transactions::Overlay;
-use crate::ttl::TtlDb;
 
 /// A column family as it is read: as it is now, or as of a [`Snapshot`](crate::Snapshot).
 ///
@@ -33,7 +33,7 @@ use crate::ttl::TtlDb;
 /// ```
 #[derive(Clone)]
 pub struct View {
-    pub(super) engine: TtlDb,
+    pub(super) engine: Engine,
     pub(super) family: ColumnFamily,
     /// Values of the family carry stamps.
     pub(super) expires: bool,
@@ -56,7 +56,7 @@ macro_rules! either {
 }
 
 impl View {
-    pub(super) fn of(engine: &TtlDb, family: ColumnFamily, moment: Option<Moment>) -> Self {
+    pub(super) fn of(engine: &Engine, family: ColumnFamily, moment: Option<Moment>) -> Self {
         let expires = engine.expires(family.id());
         Self { engine: engine.clone(), family, expires, moment, laid_over: None }
     }

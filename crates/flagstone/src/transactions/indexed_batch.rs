@@ -237,6 +237,11 @@ impl WriteBatchWithIndex {
         &self.batch
     }
 
+    /// The operations, for a write. It must not change which there are.
+    pub(crate) fn batch_mut(&mut self) -> &mut WriteBatch {
+        &mut self.batch
+    }
+
     /// The batch, to be written.
     pub fn into_batch(self) -> WriteBatch {
         self.batch

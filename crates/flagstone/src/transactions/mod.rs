@@ -1,19 +1,26 @@
-//! Batches that can be read.
+//! Batches that can be read, and what transactions are made of.
 //!
 //! - `indexed_batch`: [`WriteBatchWithIndex`], a batch with an index over its operations
 //! - `delta`: what a batch says of one key, and a cursor from key to key
 //! - `overlay`: [`Overlay`], what a batch said of one family, and reads through it
 //! - `overlaid`: a cursor over the database with a batch laid over it
-//! - `locks`: locks on keys, and owners that wait for them
 //!
-//! The first four stand on the handles of `db` and on a memtable, which is the index.
+//! - `locks`: locks on keys, and owners that wait for them
+//! - `tracked`: the keys that a transaction uses
+//! - `options`: how transactions behave
+//!
+//! They stand on the handles of `db` and on a memtable, which is the index; the locks stand alone.
 
 mod delta;
 mod indexed_batch;
 pub mod locks;
+mod options;
 mod overlaid;
 mod overlay;
+mod tracked;
 
 pub use indexed_batch::{BatchEntries, BatchEntry, InBatch, WriteBatchWithIndex};
+pub use options::{TransactionDbOptions, TransactionOptions};
 pub use overlaid::OverlaidIter;
 pub use overlay::Overlay;
+pub use tracked::{Tracked, TrackedKeys, Use};

@@ -1,0 +1,167 @@
+//! What a transaction changes.
+
+use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode};
+use crate::db::ColumnFamily;
+use crate::front::family::Family;
+use crate::front::transaction::Transaction;
+use crate::front::transaction::control::Claim;
+use crate::transactions::WriteBatchWithIndex;
+
+impl Transaction {
+    /// Sets `key` to `value`, and claims the key.
+    ///
+    /// # Errors
+    /// - As [`WriteBatch::put`](crate::WriteBatch::put) and [`Transaction::family`].
+    /// - `Aborted` with subcode `MemoryLimit` beyond `max_write_batch_size`.
+    /// - Where keys are locked, as [`Transaction::get_for_update`].
+    pub fn put(
+        &mut self,
+        family: &Family,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.put_as(Claim::WRITE, family, key.as_ref(), value.as_ref())
+    }
+
+    /// Removes `key`, which need not be there, and claims it.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn delete(&mut self, family: &Family, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_as(Claim::WRITE, family, key.as_ref())
+    }
+
+    /// Removes `key`, which was put at most once since it was last removed, and never merged;
+    /// claims it.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn single_delete(&mut self, family: &Family, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single_delete_as(Claim::WRITE, family, key.as_ref())
+    }
+
+    /// Merges `operand` into the value of `key`, as the family's merge operator does, and claims
+    /// the key.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`]; `InvalidArgument` if the family has no merge operator.
+    pub fn merge(
+        &mut self,
+        family: &Family,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.merge_as(Claim::WRITE, family, key.as_ref(), operand.as_ref())
+    }
+
+    /// Sets `key` to `value`, whoever else has written it since the snapshot. Where keys are
+    /// locked, the key is; otherwise others may write it before the commit.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    #[doc(alias = "PutUntracked")]
+    pub fn put_untracked(
+        &mut self,
+        family: &Family,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.put_as(Claim::WRITE_UNTRACKED, family, key.as_ref(), value.as_ref())
+    }
+
+    /// [`Transaction::delete`] in the way of [`Transaction::put_untracked`].
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    #[doc(alias = "DeleteUntracked")]
+    pub fn delete_untracked(&mut self, family: &Family, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_as(Claim::WRITE_UNTRACKED, family, key.as_ref())
+    }
+
+    /// [`Transaction::single_delete`] in the way of [`Transaction::put_untracked`].
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    #[doc(alias = "SingleDeleteUntracked")]
+    pub fn single_delete_untracked(
+        &mut self,
+        family: &Family,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.single_delete_as(Claim::WRITE_UNTRACKED, family, key.as_ref())
+    }
+
+    /// [`Transaction::merge`] in the way of [`Transaction::put_untracked`].
+    ///
+    /// # Errors
+    /// As [`Transaction::merge`].
+    #[doc(alias = "MergeUntracked")]
+    pub fn merge_untracked(
+        &mut self,
+        family: &Family,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.merge_as(Claim::WRITE_UNTRACKED, family, key.as_ref(), operand.as_ref())
+    }
+
+    fn put_as(&mut self, claim: Claim, family: &Family, key: &[u8], value: &[u8]) -> Result<()> {
+        self.change(claim, family, (key, Some(value)), |batch, family| {
+            batch.put(family, key, value)
+        })
+    }
+
+    fn delete_as(&mut self, claim: Claim, family: &Family, key: &[u8]) -> Result<()> {
+        self.change(claim, family, (key, None), |batch, family| batch.delete(family, key))
+    }
+
+    fn single_delete_as(&mut self, claim: Claim, family: &Family, key: &[u8]) -> Result<()> {
+        self.change(claim, family, (key, None), |batch, family| batch.single_delete(family, key))
+    }
+
+    fn merge_as(
+        &mut self,
+        claim: Claim,
+        family: &Family,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<()> {
+        self.change(claim, family, (key, Some(operand)), |batch, family| {
+            batch.merge(family, key, operand)
+        })
+    }
+
+    fn change(
+        &mut self,
+        claim: Claim,
+        family: &Family,
+        (key, value): (&[u8], Option<&[u8]>),
+        change: impl FnOnce(&mut WriteBatchWithIndex, &ColumnFamily) -> Result<()>,
+    ) -> Result<()> {
+        self.check_room(family.engine_family().id(), key, value)?;
+        self.claim(family, key, claim)?;
+        change(&mut self.batch, family.engine_family())
+    }
+
+    fn check_room(&self, family: ColumnFamilyId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let Some(most) = self.bytes_max else { return Ok(()) };
+        let of_family = if family == ColumnFamilyId::DEFAULT { 0 } else { varint(family.0.into()) };
+        let prefixed = |bytes: &[u8]| varint(bytes.len() as u64) + bytes.len();
+        let more = 1 + of_family + prefixed(key) + value.map_or(0, prefixed);
+        let bytes = self.batch.batch().byte_size() + more;
+        if bytes <= most {
+            return Ok(());
+        }
+        let message = format!(
+            "the transaction's batch would have {bytes} bytes, and max_write_batch_size is {most}; \
+             commit it first, or raise the limit"
+        );
+        Err(Error::new(Code::Aborted, message).with_subcode(SubCode::MemoryLimit))
+    }
+}
+
+/// How many bytes a varint of `value` takes.
+fn varint(value: u64) -> usize {
+    let bits = 64 - (value | 1).leading_zeros();
+    bits.div_ceil(7) as usize
+}

@@ -1,0 +1,113 @@
+//! Transactions as closures, which are tried again after a conflict.
+
+use std::time::Duration;
+
+use crate::base::{Code, Error, Result, SubCode};
+use crate::front::database::Db;
+use crate::front::transaction::Transaction;
+use crate::options::WriteOptions;
+use crate::transactions::TransactionOptions;
+
+/// The first pause between two attempts; each later one may be twice as long.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// How [`Db::transact_with`] goes about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransactOptions {
+    /// How often it tries again after a conflict.
+    pub retries: u32,
+    /// How the transaction is written.
+    pub write: WriteOptions,
+    /// How the transaction behaves. By default it looks for deadlocks.
+    pub transaction: TransactionOptions,
+}
+
+impl Default for TransactOptions {
+    fn default() -> Self {
+        let transaction = TransactionOptions { deadlock_detect: true, ..Default::default() };
+        Self { retries: 100, write: WriteOptions::default(), transaction }
+    }
+}
+
+impl Db {
+    /// Runs `work` in a transaction, and commits that. After a conflict it is run again, from the
+    /// beginning and in a new transaction, after a pause that grows; so `work` should change
+    /// nothing but the transaction. Each transaction reads as of the moment at which it began; in a
+    /// [`TransactionDb`](crate::TransactionDb), where it waits for others, as of each read.
+    ///
+    /// ```
+    /// # use flagstone::Db;
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = Db::open(directory.path())?;
+    /// // Takes one of the tickets that are left.
+    /// fn take_ticket(db: &Db) -> flagstone::Result<bool> {
+    ///     db.transact(|transaction| {
+    ///         let left = transaction.get_for_update(db, "tickets")?.map_or(0, |left| left[0]);
+    ///         if left == 0 {
+    ///             return Ok(false);
+    ///         }
+    ///         transaction.put(db, "tickets", [left - 1])?;
+    ///         Ok(true)
+    ///     })
+    /// }
+    /// db.put("tickets", [1])?;
+    /// assert!(take_ticket(&db)?);
+    /// assert!(!take_ticket(&db)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What `work` returns; `Busy`, `TryAgain` and the time-out of a lock count as conflicts there,
+    /// too, and are returned only by the last of 101 attempts. As [`Transaction::commit`]. Whatever
+    /// error `work` returns, nothing is written.
+    pub fn transact<T>(&self, work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        self.transact_with(&TransactOptions::default(), work)
+    }
+
+    /// The same, as `options` say.
+    ///
+    /// # Errors
+    /// As [`Db::transact`].
+    pub fn transact_with<T>(
+        &self,
+        options: &TransactOptions,
+        mut work: impl FnMut(&mut Transaction) -> Result<T>,
+    ) -> Result<T> {
+        let mut settings = options.transaction.clone();
+        settings.set_snapshot |= !self.has_locks();
+        let mut pause = FIRST_PAUSE;
+        for attempt in 0.. {
+            let done = {
+                let mut transaction = self.begin_with(&settings);
+                work(&mut transaction)
+                    .and_then(|value| transaction.commit_with(&options.write).map(|()| value))
+            };
+            match done {
+                Err(error) if is_conflict(&error) && attempt < options.retries => {}
+                Err(error) if is_conflict(&error) => {
+                    return Err(
+                        error.context(format_args!("attempt {} of a transaction", attempt + 1))
+                    );
+                }
+                done => return done,
+            }
+            // Two that met once shall not meet again.
+            let env = self.engine().env();
+            let part = env.random.next_u64() as f64 / u64::MAX as f64;
+            env.clock.sleep(pause.mul_f64(part));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        unreachable!("the last attempt returns")
+    }
+}
+
+fn is_conflict(error: &Error) -> bool {
+    matches!(
+        (error.code(), error.subcode()),
+        (Code::Busy | Code::TryAgain, _) | (Code::TimedOut, SubCode::LockTimeout)
+    )
+}

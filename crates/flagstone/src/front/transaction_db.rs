@@ -1,0 +1,240 @@
+//! Databases whose transactions lock their keys.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::{ColumnFamilyId, Result};
+use crate::batch::WriteBatch;
+use crate::front::database::Db;
+use crate::front::family;
+use crate::front::locking::{Engine, Locking};
+use crate::options::WriteOptions;
+use crate::transactions::TransactionDbOptions;
+use crate::transactions::locks::{Deadlock, LockMode, Owner};
+
+/// An open database whose transactions lock the keys that they change or read for update.
+///
+/// It dereferences to [`Db`], and what is written there outside of transactions locks its keys,
+/// too, for the time of the write. So [`Db::begin`] and [`Db::transact`] begin transactions with
+/// locks, and [`Family::put`](crate::Family::put) waits for them. Files are those of any database;
+/// whether it has locks is decided at each opening.
+///
+/// Locks make others wait where an ordinary [`Db`] lets the later commit fail: better where many
+/// write the same few keys, or where work done in vain is dear.
+///
+/// Transactions that lock keys in different orders can wait for each other. The operation that
+/// closes the circle fails at once with `deadlock_detect`, which [`Db::transact`] turns on, and
+/// otherwise after `lock_timeout`.
+///
+/// ```
+/// use flagstone::{SubCode, TransactionDb};
+///
+/// # fn main() -> flagstone::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path();
+/// let db = TransactionDb::open(path)?;
+/// db.put("ada", "100")?;
+/// db.put("alan", "0")?;
+///
+/// // Moves 30 from Ada to Alan. It is tried again after a deadlock or a time-out.
+/// let number = |value: Option<flagstone::Value>| -> i64 {
+///     value.and_then(|value| std::str::from_utf8(&value).ok()?.parse().ok()).unwrap_or(0)
+/// };
+/// db.transact(|transaction| {
+///     let ada = number(transaction.get_for_update(&db, "ada")?);
+///     let alan = number(transaction.get_for_update(&db, "alan")?);
+///     transaction.put(&db, "ada", (ada - 30).to_string())?;
+///     transaction.put(&db, "alan", (alan + 30).to_string())
+/// })?;
+/// assert_eq!(db.get("alan")?.unwrap(), "30");
+///
+/// let mut first = db.begin();
+/// first.put(&db, "ada", "0")?;
+/// let mut options = flagstone::TransactionOptions::default();
+/// options.lock_timeout = Some(std::time::Duration::ZERO);
+/// let mut second = db.begin_with(&options);
+/// let error = second.put(&db, "ada", "1000").unwrap_err();
+/// assert_eq!(error.subcode(), SubCode::LockTimeout);
+/// first.commit()?;
+/// second.put(&db, "ada", "1000")?;
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "PessimisticTransactionDB")]
+#[derive(Clone)]
+pub struct TransactionDb {
+    db: Db,
+    locking: Arc<Locking>,
+}
+
+/// A transaction that holds locks, waits for one, or has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TransactionInfo {
+    /// Its number. Writes outside of transactions have numbers, too.
+    pub id: u64,
+    /// Its name, if it has one.
+    pub name: Option<Vec<u8>>,
+    /// How many keys it has locked.
+    pub locks: u64,
+    /// The key that it waits for.
+    pub waits_for: Option<AwaitedKey>,
+    /// It took longer than its `expiration`: others may take over its locks.
+    pub has_expired: bool,
+}
+
+/// A key that a transaction waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AwaitedKey {
+    /// The column family's name.
+    pub family: String,
+    /// The key.
+    pub key: Vec<u8>,
+    /// How it is to be locked.
+    pub mode: LockMode,
+    /// The transactions that it waits for, by number.
+    pub holders: Vec<u64>,
+}
+
+/// A key that is locked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyLock {
+    /// The column family's name.
+    pub family: String,
+    /// The key.
+    pub key: Vec<u8>,
+    /// How it is locked.
+    pub mode: LockMode,
+    /// The transactions that hold it, by number.
+    pub holders: Vec<u64>,
+    /// Those that wait for it, the next one first.
+    pub waiters: Vec<u64>,
+}
+
+impl TransactionDb {
+    pub(super) fn of(db: &Db, options: &TransactionDbOptions) -> Self {
+        let engine = db.stamping().with_locks(options);
+        let locking = engine.locking().expect("it has locks now").clone();
+        Self { db: Db::of(&engine), locking }
+    }
+
+    /// Opens the database in the directory `path` with all of its column families, and makes it if
+    /// there is none. [`Builder::open_transaction_db`](crate::Builder::open_transaction_db) opens
+    /// with options.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Db::builder(path).open_transaction_db(&TransactionDbOptions::default())
+    }
+
+    /// How it locks keys.
+    pub fn transaction_db_options(&self) -> &TransactionDbOptions {
+        &self.locking.options
+    }
+
+    /// Writes a batch that may delete ranges, and whose keys no transaction writes meanwhile, which
+    /// nothing checks.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    #[doc(alias = "TransactionDBWriteOptimizations")]
+    #[doc(alias = "skip_concurrency_control")]
+    pub fn write_without_locks(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        family::write_without_locks(self.engine_with_locks(), batch, options)
+    }
+
+    /// The transactions that hold locks, wait for one or have a name, by number; not as of one
+    /// moment. Visits every lock.
+    #[doc(alias = "GetTransactionByName")]
+    pub fn transactions(&self) -> Vec<TransactionInfo> {
+        let mut owners = self.locking.manager.owners();
+        let names: Vec<(Vec<u8>, Arc<Owner>)> = {
+            let names = self.locking.names.lock();
+            names.iter().map(|(name, owner)| (name.clone(), owner.clone())).collect()
+        };
+        for (_, named) in &names {
+            if !owners.iter().any(|(owner, _)| owner.id() == named.id()) {
+                owners.push((named.clone(), 0));
+            }
+        }
+        owners.sort_by_key(|(owner, _)| owner.id());
+        let info = |(owner, locks): (Arc<Owner>, u64)| TransactionInfo {
+            id: owner.id(),
+            name: names.iter().find(|(_, named)| named.id() == owner.id()).map(|(n, _)| n.clone()),
+            locks,
+            waits_for: self.awaited(&owner),
+            has_expired: self.locking.manager.has_expired(&owner),
+        };
+        owners.into_iter().map(info).collect()
+    }
+
+    fn awaited(&self, owner: &Owner) -> Option<AwaitedKey> {
+        let wait = owner.waits()?;
+        Some(AwaitedKey {
+            family: self.family_name(wait.family()),
+            key: wait.key().to_vec(),
+            mode: wait.mode(),
+            holders: ids(&wait.blockers(owner)),
+        })
+    }
+
+    /// The keys that are locked, in order; not as of one moment. Visits every lock.
+    #[doc(alias = "GetLockStatusData")]
+    pub fn locked_keys(&self) -> Vec<KeyLock> {
+        let locked = self.locking.manager.locked_keys().into_iter();
+        let locks = locked.map(|locked| KeyLock {
+            family: self.family_name(locked.family),
+            key: locked.key,
+            mode: locked.mode,
+            holders: ids(&locked.holders),
+            waiters: ids(&locked.waiters),
+        });
+        locks.collect()
+    }
+
+    /// How many keys are locked.
+    pub fn locked_count(&self) -> u64 {
+        self.locking.manager.count()
+    }
+
+    /// The deadlocks that were found last, up to `max_num_deadlocks`, the newest one first.
+    #[doc(alias = "GetDeadlockInfoBuffer")]
+    pub fn deadlocks(&self) -> Vec<Deadlock> {
+        self.locking.manager.deadlocks()
+    }
+
+    fn engine_with_locks(&self) -> &Engine {
+        self.db.stamping()
+    }
+
+    fn family_name(&self, id: ColumnFamilyId) -> String {
+        let name = self.engine_with_locks().family_name(id);
+        name.unwrap_or_else(|| id.0.to_string())
+    }
+}
+
+fn ids(owners: &[Arc<Owner>]) -> Vec<u64> {
+    owners.iter().map(|owner| owner.id()).collect()
+}
+
+impl Deref for TransactionDb {
+    type Target = Db;
+
+    fn deref(&self) -> &Db {
+        &self.db
+    }
+}
+
+impl fmt::Debug for TransactionDb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransactionDb")
+            .field("path", &self.path())
+            .field("locked", &self.locked_count())
+            .finish_non_exhaustive()
+    }
+}
