@@ -1,5 +1,6 @@
 //! The laboratory's experiments by name, and what turns a deliberate fault on.
 
+use crate::transactions::{self, Kind};
 use crate::{crash, fakes, narrow};
 
 /// A search for faults that panics when it finds one.
@@ -86,6 +87,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "lost-names", run: narrow::lost_names },
     Experiment { name: "moved-levels", run: narrow::moved_levels },
     Experiment { name: "queues", run: narrow::queues },
+    Experiment {
+        name: "transactions-optimistic",
+        run: || transactions::experiment(Kind::Optimistic, 0..4),
+    },
     Experiment { name: "versions", run: narrow::straddling_versions },
 ];
 

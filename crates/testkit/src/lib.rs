@@ -28,6 +28,7 @@ pub mod referee;
 pub mod seeds;
 pub mod settings;
 pub mod steps;
+pub mod transactions;
 
 pub use crash::{CrashFs, Survival};
 pub use fault::{Call, FaultFs, Injection, Plan, Sort};

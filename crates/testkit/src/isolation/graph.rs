@@ -166,9 +166,14 @@ impl Graph {
         seen: &Seen,
         unread: &HashMap<Key, Vec<(Value, usize)>>,
     ) {
-        let Seen { transaction, read, how, key, list } = seen;
+        let Seen { transaction, read, how, key, list, is_own } = seen;
         let (how, key) = (*how, *key);
         let Some(longest) = orders.longest.get(&key) else { return };
+        let holds_at_commit = how == Read::Locked && orders.took_place[*transaction];
+        // What the transaction wrote may hide what others have written since.
+        if *is_own && how != Read::Snapshot && !holds_at_commit {
+            return;
+        }
         let moments = &own[*transaction];
         let moment = moments.plain.get(read).copied().or(match how {
             Read::Locked => moments.commit,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::anomaly::{Anomaly, Level};
-use super::history::{History, Key, Outcome, Read, Transaction, Value};
+use super::history::{History, Key, Outcome, Read, Step, Transaction, Value};
 
 /// A list as others wrote it: without what the transaction that read it had appended itself.
 pub(super) struct Seen {
@@ -14,6 +14,8 @@ pub(super) struct Seen {
     pub how: Read,
     pub key: Key,
     pub list: Vec<Value>,
+    /// The transaction had appended to the list before.
+    pub is_own: bool,
 }
 
 /// What the reads tell about the order of writes.
@@ -91,15 +93,17 @@ impl Search<'_> {
         let transaction = &self.history.transactions[at];
         let mut own: HashMap<Key, Vec<Value>> = HashMap::new();
         let mut before: HashMap<(Key, Read), Vec<Value>> = HashMap::new();
-        let mut reads = Vec::new();
+        let (mut reads, mut next_number) = (Vec::new(), 0);
         for step in &transaction.steps {
             let (how, key, list) = match step {
-                super::Step::Append { key, value } => {
+                Step::Append { key, value } => {
                     own.entry(*key).or_default().push(*value);
                     continue;
                 }
-                super::Step::Read { how, key, list } => (*how, *key, list),
+                Step::Read { how, key, list } => (*how, *key, list),
             };
+            let number = next_number;
+            next_number += 1;
             let own = own.get(&key).map_or(&[][..], Vec::as_slice);
             let others = list
                 .strip_suffix(own)
@@ -125,8 +129,8 @@ impl Search<'_> {
                 let level = Level::SnapshotIsolation;
                 self.add("non-repeatable read", level, &[at], (key, at as u64), words);
             }
-            let list = others.to_vec();
-            reads.push(Seen { transaction: at, read: reads.len(), how, key, list });
+            let (list, is_own) = (others.to_vec(), !own.is_empty());
+            reads.push(Seen { transaction: at, read: number, how, key, list, is_own });
         }
         reads
     }

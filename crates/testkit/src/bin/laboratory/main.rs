@@ -13,6 +13,7 @@ mod full_disk;
 mod histories;
 mod mutants;
 mod space;
+mod transactions;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,7 @@ enum Command {
     Histories(histories::Arguments),
     Mutants(mutants::Arguments),
     Space(space::Arguments),
+    Transactions(transactions::Arguments),
 }
 
 impl Command {
@@ -50,6 +52,7 @@ impl Command {
             Self::Histories(arguments) => histories::run(arguments),
             Self::Mutants(arguments) => mutants::run(arguments),
             Self::Space(arguments) => space::run(arguments),
+            Self::Transactions(arguments) => transactions::run(arguments),
         }
     }
 }
