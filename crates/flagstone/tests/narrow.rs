@@ -55,3 +55,9 @@ fn a_level_is_moved_over_nothing_newer_or_older() {
     laboratory::begin();
     narrow::moved_levels();
 }
+
+#[test]
+fn a_conflict_is_seen_wherever_the_write_has_got_to() {
+    laboratory::begin();
+    narrow::conflicts();
+}

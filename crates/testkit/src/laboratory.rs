@@ -14,6 +14,7 @@ pub struct Experiment {
 /// What the tests run.
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "books", run: narrow::books },
+    Experiment { name: "conflicts", run: narrow::conflicts },
     Experiment { name: "copies", run: narrow::copies },
     Experiment { name: "crashes-blob-streams", run: || crash::experiment("blob-streams") },
     Experiment { name: "crashes-blobs-at-commit", run: || crash::experiment("blobs-at-commit") },

@@ -5,11 +5,13 @@
 //! - `failed_syncs`: what no reader may see; `versions`: what a snapshot saw it goes on seeing
 //! - `lost_names`: which tables may not be counted on; `doubtful_drops`: which families may be
 //!   written to
+//! - `conflicts`: which writes a transaction must not commit over
 //! - `queues`: what is found where scans leap over what was deleted
 //! - `moved_levels`: over what a level may be moved
 //! - `interruptions`: what may happen in the middle of a flush or a compaction
 
 mod books;
+mod conflicts;
 mod copies;
 mod doubtful_drops;
 mod failed_syncs;
@@ -20,6 +22,7 @@ mod queues;
 mod versions;
 
 pub use books::{books, check_books};
+pub use conflicts::conflicts;
 pub use copies::copies;
 pub use doubtful_drops::doubtful_drops;
 pub use failed_syncs::failed_syncs;

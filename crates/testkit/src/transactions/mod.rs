@@ -12,10 +12,10 @@
 //! - `round`: one round in this process
 //! - `judgement`: the history of a round, between what was found before it and after it
 //!
-//! **Scenarios.** Transactions that read some lists and append to others cover what is usually tried
-//! one by one: lost updates (a read and an append of the same list), write skew (a read of one list
-//! and an append to another), read skew (reads of lists that are appended to together), and a bank
-//! (an audit that finds another sum has seen half of a transfer, which is read skew).
+//! **Scenarios.** Transactions that read some lists and append to others cover what is usually
+//! tried one by one: lost updates (a read and an append of the same list), write skew (a read of
+//! one list and an append to another), read skew (reads of lists that are appended to together),
+//! and a bank (an audit that finds another sum has seen half of a transfer, which is read skew).
 
 mod journal;
 mod judgement;
