@@ -92,6 +92,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "transactions-optimistic",
         run: || transactions::experiment(Kind::Optimistic, 0..4),
     },
+    Experiment {
+        name: "transactions-pessimistic",
+        run: || transactions::experiment(Kind::Pessimistic, 0..4),
+    },
     Experiment { name: "versions", run: narrow::straddling_versions },
 ];
 

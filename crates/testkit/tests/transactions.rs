@@ -13,6 +13,12 @@ fn what_threads_see_of_optimistic_transactions_is_isolated() {
 }
 
 #[test]
+fn what_threads_see_of_pessimistic_transactions_is_isolated() {
+    laboratory::begin();
+    experiment(Kind::Pessimistic, 0..2);
+}
+
+#[test]
 fn what_processes_leave_that_are_killed_is_isolated() {
     for kind in Kind::ALL {
         let output = Command::new(env!("CARGO_BIN_EXE_laboratory"))

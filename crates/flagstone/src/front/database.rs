@@ -302,6 +302,15 @@ impl Db {
         self.engine().close()
     }
 
+    /// A handle for a database that is open, in which no family's values expire.
+    ///
+    /// # Errors
+    /// None.
+    #[doc(hidden)]
+    pub fn around(engine: &db::Db) -> Result<Self> {
+        open_by(&Options::default(), &[], |_| Ok(engine.clone()))
+    }
+
     /// The engine's own handle.
     #[doc(hidden)]
     pub fn engine(&self) -> &db::Db {

@@ -33,6 +33,7 @@ impl Life {
         self.held.snapshots.clear();
         self.held.scans.clear();
         self.held.gone.clear();
+        self.held.transactions.clear();
         self.db.close().expect("a clean close");
         // What is open stays valid.
         for reader in &mut self.held.readers {

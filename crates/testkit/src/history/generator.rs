@@ -3,6 +3,8 @@
 //! Each history has its own mixture: of every kind of operation there may be none, few, the usual
 //! number, or many. So some histories are about one thing, and rare combinations get their turn.
 
+mod transactions;
+
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions,
     CompactRangeOptions, FlushOptions,
@@ -85,6 +87,10 @@ enum Kind {
     DeleteFiles,
     OpenScan,
     NextBatch,
+    Begin,
+    GoOn,
+    Commit,
+    Abandon,
 }
 
 /// The history of this seed.
@@ -116,6 +122,8 @@ struct History {
     mixture: Vec<(Kind, u32)>,
     /// What comes next, whatever is drawn.
     then: Option<Operation>,
+    /// Keys that transactions used last; none in histories without transactions.
+    recent: Vec<(String, Vec<u8>)>,
     /// Of a hundred writes, so many are synced or unlogged.
     synced: u8,
     unlogged: u8,
@@ -127,8 +135,7 @@ struct History {
     batches: u8,
     /// Of a hundred keys, so many are in capital letters, and so many have zeros behind them:
     /// others than those without, or the same, as the family's order is.
-    capitals: u8,
-    padded: u8,
+    forms: Forms,
     /// Of a hundred compactions of ranges, so many are of one key, and so many move a level.
     of_one_key: u8,
     moving: u8,
@@ -136,12 +143,17 @@ struct History {
     once: u8,
 }
 
+struct Forms {
+    capitals: u8,
+    padded: u8,
+}
+
 impl History {
     fn new(seed: u64) -> Self {
         let mut generator = Generator::new(seed);
         let random = &mut generator.random;
         let is_by_hand = seed % 8 == 5;
-        let mixture = WEIGHTS
+        let mut mixture: Vec<_> = WEIGHTS
             .iter()
             .map(|(kind, weight)| {
                 let weight = match (kind, random.u8(..8)) {
@@ -156,6 +168,9 @@ impl History {
                 (*kind, weight)
             })
             .collect();
+        if transactions::are_in(seed) {
+            transactions::add_to(&mut mixture);
+        }
         Self {
             mixture,
             synced: [0, 5, 10, 50][random.usize(..4)],
@@ -164,12 +179,15 @@ impl History {
             merges: [0, 10, 20, 50][random.usize(..4)],
             deletes: [2, 20, 30][random.usize(..3)],
             batches: [0, 4, 12][random.usize(..3)],
-            capitals: [0, 10, 40][random.usize(..3)],
-            padded: [0, 0, 10, 40][random.usize(..4)],
+            forms: Forms {
+                capitals: [0, 10, 40][random.usize(..3)],
+                padded: [0, 0, 10, 40][random.usize(..4)],
+            },
             of_one_key: if is_by_hand { 80 } else { [0, 20, 80][random.usize(..3)] },
             moving: if is_by_hand { 80 } else { [10, 30, 90][random.usize(..3)] },
             is_by_hand,
             then: None,
+            recent: Vec::new(),
             once: [0, 0, 5, 30][random.usize(..4)],
             generator,
         }
@@ -203,11 +221,11 @@ impl History {
     }
 
     fn in_some_form(&mut self, mut key: Vec<u8>) -> Vec<u8> {
-        if self.percent(self.capitals) {
+        if self.percent(self.forms.capitals) {
             let letters = if self.percent(50) { 1 } else { key.len() };
             key.iter_mut().take(letters).for_each(u8::make_ascii_uppercase);
         }
-        if self.percent(self.padded) {
+        if self.percent(self.forms.padded) {
             key.extend(std::iter::repeat_n(0, 1 + self.below(3)));
         }
         key
@@ -259,7 +277,11 @@ impl History {
         } else {
             self.below(12)
         };
-        let edits = (0..count).map(|_| (self.family(), self.edit())).collect();
+        let edit = |_| {
+            let (family, edit) = (self.family(), self.edit());
+            self.of_recent_key(family, edit)
+        };
+        let edits = (0..count).map(edit).collect();
         Operation::Write { durability: self.durability(), edits }
     }
 
@@ -473,6 +495,7 @@ impl History {
             Kind::FlushWal => Operation::FlushWal,
             Kind::Crash => self.crash(),
             Kind::Check => Operation::Check,
+            of_transaction => self.of_transaction(of_transaction),
         }
     }
 }

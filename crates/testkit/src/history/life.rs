@@ -20,6 +20,7 @@ use super::patience::{Made, Patience};
 use super::read::Reader;
 use super::setup::{self, Setup};
 use super::task::Scan;
+use super::transact::{self, Running, Touched};
 use crate::crash::CrashFs;
 use crate::model::Model;
 use crate::{compare, components, fakes, steps};
@@ -64,6 +65,9 @@ pub(super) struct Held {
     pub(super) scans: Vec<Scan>,
     /// Handles of families that were dropped: writes to them are passed over where asked.
     pub(super) gone: BTreeMap<String, ColumnFamily>,
+    pub(super) transactions: Vec<Running>,
+    /// What was written while they ran.
+    pub(super) touched: Touched,
 }
 
 pub(super) struct Life {
@@ -207,6 +211,10 @@ impl Life {
             }
             Operation::Crash { power, back } => self.crash(*power, *back),
             Operation::Check => self.check(),
+            Operation::Begin { in_snapshot } => transact::begin(self, *in_snapshot),
+            Operation::GoOn { index, steps } => transact::go_on(self, *index, steps),
+            Operation::Commit { index, durability } => transact::commit(self, *index, *durability),
+            Operation::Abandon(index) => transact::abandon(self, *index),
             _ if self.takes_read(operation) => {}
             _ => self.take_tree(operation),
         }
@@ -417,6 +425,7 @@ impl Life {
         for (_, model) in &mut self.held.snapshots {
             model.families.extend(created.clone());
         }
+        transact::add_families(self, &created);
         self.model.families.extend(created);
     }
 
@@ -426,6 +435,7 @@ impl Life {
         }
         let Some(family) = self.family(name) else { return };
         let begun = self.fs.changes();
+        transact::forget_family(self, name);
         self.db.drop_column_family(&family).expect("it may be dropped");
         self.journal.dropped(begun, self.fs.changes(), name);
         self.note_handed_over();

@@ -26,11 +26,12 @@ mod shrink;
 mod simplify;
 mod task;
 mod text;
+mod transact;
 mod write;
 
 pub use case::{Case, World};
 pub use experiment::{Campaign, experiment};
 pub use life::{Tally, live};
-pub use operation::{Durability, Move, Operation, Power};
+pub use operation::{Durability, Move, Operation, Power, TransactionStep};
 pub use shrink::shrink;
 pub use task::block_on;

@@ -44,6 +44,31 @@ pub enum Power {
     Random(u64),
 }
 
+/// A step of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransactionStep {
+    /// Reads a key.
+    Get {
+        /// Where.
+        family: String,
+        /// Which.
+        key: Vec<u8>,
+    },
+    /// Reads a key for update.
+    Track {
+        /// Where.
+        family: String,
+        /// Which.
+        key: Vec<u8>,
+    },
+    /// Changes a key of a family.
+    Change(String, Edit),
+    /// Sets a save point.
+    SavePoint,
+    /// Takes back what was done since the last save point, if there is one.
+    RollBack,
+}
+
 /// One operation. Indexes are taken modulo what there is; families that do not exist are passed
 /// over.
 #[derive(Debug, Clone, PartialEq)]
@@ -222,6 +247,27 @@ pub enum Operation {
     },
     /// Compares everything and verifies the files.
     Check,
+    /// Begins a transaction.
+    Begin {
+        /// It reads what there is now, also later.
+        in_snapshot: bool,
+    },
+    /// Goes on with a transaction.
+    GoOn {
+        /// Which.
+        index: usize,
+        /// What it does.
+        steps: Vec<TransactionStep>,
+    },
+    /// Commits a transaction.
+    Commit {
+        /// Which.
+        index: usize,
+        /// How safe.
+        durability: Durability,
+    },
+    /// Drops a transaction.
+    Abandon(usize),
 }
 
 impl Operation {
@@ -259,6 +305,10 @@ impl Operation {
             Self::FlushWal => "flush-wal",
             Self::Crash { .. } => "crash",
             Self::Check => "check",
+            Self::Begin { .. } => "begin",
+            Self::GoOn { .. } => "go-on",
+            Self::Commit { .. } => "commit",
+            Self::Abandon(_) => "abandon",
         }
     }
 }

@@ -48,6 +48,12 @@ pub fn simpler(operation: &Operation) -> Vec<Operation> {
         Operation::CreateFamilies(names) => {
             fewer(names).into_iter().map(Operation::CreateFamilies).collect()
         }
+        Operation::GoOn { index, steps } => {
+            fewer(steps).into_iter().map(|steps| Operation::GoOn { index: *index, steps }).collect()
+        }
+        Operation::Commit { index, durability } if *durability != Durability::Logged => {
+            vec![Operation::Commit { index: *index, durability: Durability::Logged }]
+        }
         Operation::Reopen(settings) => fewer(settings).into_iter().map(Operation::Reopen).collect(),
         Operation::Background(steps) => halves(*steps).map(Operation::Background).collect(),
         Operation::Crash { power, back } => {

@@ -20,12 +20,15 @@
 //!            of flush:          family { name "=" value }
 //!            of create-families: { family }
 //!            of drop-family:    family
+//!            of begin, go-on, commit, abandon: see `transactions`
 //! edit    := family ("put" key value | "delete" key | "single-delete" key | "merge" key value
 //!            | "delete-range" key key)
 //! snapshot, lower, upper, begin, end := "-" for none, or a number, or a key
 //! key, value, family := { byte | "\" two hexadecimal digits | "{" number "*" byte "}" }, at least one
 //!            character; "\e" alone is empty
 //! ```
+
+mod transactions;
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -321,6 +324,9 @@ impl fmt::Display for Operation {
             | Self::CompactFiles { .. }
             | Self::SuggestCompaction { .. }
             | Self::DeleteFiles { .. } => self.fmt_of_tree(f),
+            Self::Begin { .. } | Self::GoOn { .. } | Self::Commit { .. } | Self::Abandon(_) => {
+                self.fmt_of_transaction(f)
+            }
             Self::TakeSnapshot
             | Self::FlushAll
             | Self::Checkpoint
@@ -570,7 +576,7 @@ impl FromStr for Operation {
             "flush-wal" => Self::FlushWal,
             "crash" => words.crash()?,
             "check" => Self::Check,
-            unknown => return Err(format!("'{unknown}' is no operation")),
+            other => words.of_transaction(other)?,
         };
         match words.rest.next() {
             None => Ok(read),

@@ -27,6 +27,7 @@ impl Life {
             must_be_logged |= removes_put_once(family, &edit);
             self.has_ranges |= matches!(edit, Edit::DeleteRange { .. });
             family.apply(&edit);
+            self.held.touched.note(self.turn, name, family, &edit);
             compare::add(&mut batch, &self.db.column_family(name).expect("it exists"), &edit);
             written.push((name.clone(), edit));
         }
@@ -110,6 +111,7 @@ impl Life {
         }
         let put = Edit::Put { key: key.to_vec(), value: pieces.concat() };
         family.apply(&put);
+        self.held.touched.note(self.turn, name, family, &put);
         let options = WriteOptions {
             sync: durability == Durability::Synced,
             disable_wal: durability == Durability::Unlogged,
@@ -126,7 +128,12 @@ impl Life {
         self.note_write(begun, vec![(name.to_string(), put)], &options);
     }
 
-    fn note_write(&mut self, begun: usize, written: Vec<(String, Edit)>, options: &WriteOptions) {
+    pub(super) fn note_write(
+        &mut self,
+        begun: usize,
+        written: Vec<(String, Edit)>,
+        options: &WriteOptions,
+    ) {
         self.journal.wrote(begun, self.fs.changes(), written, !options.disable_wal);
         self.note_handed_over();
         if options.sync {
@@ -156,6 +163,7 @@ impl Life {
         let include_end = is_to_last || include_end && family.may_overwrite(end);
         self.held.snapshots.clear();
         self.held.scans.clear();
+        self.held.transactions.clear();
         self.held.readers.retain(|reader| !reader.moves_on);
         // Two ranges that touch are less than one: a table may lie in neither.
         let between = family.keys_between(begin, end);
@@ -176,7 +184,7 @@ impl Life {
 
 /// The edit as the family may be given it: ranges begin before they end, and the contracts of keys
 /// that are put once are kept.
-fn allowed(family: &Family, edit: &Edit) -> Option<Edit> {
+pub(super) fn allowed(family: &Family, edit: &Edit) -> Option<Edit> {
     match edit {
         Edit::Put { key, .. } => family.may_put(key).then(|| edit.clone()),
         Edit::SingleDelete { key } => family.may_single_delete(key).then(|| edit.clone()),
@@ -190,7 +198,7 @@ fn allowed(family: &Family, edit: &Edit) -> Option<Edit> {
     }
 }
 
-fn removes_put_once(family: &Family, edit: &Edit) -> bool {
+pub(super) fn removes_put_once(family: &Family, edit: &Edit) -> bool {
     match edit {
         Edit::SingleDelete { .. } => true,
         Edit::DeleteRange { begin, end } => {

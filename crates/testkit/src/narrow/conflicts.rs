@@ -6,8 +6,12 @@ use flagstone::{Code, Db, FlushOptions, Result, Transaction};
 
 use crate::steps;
 
+type Change = fn(&Db, &str) -> Result<()>;
+type Track = fn(&Db, &mut Transaction, &str) -> Result<()>;
+type Move = fn(&Db);
+
 /// How another writes a key.
-const CHANGES: [(&str, fn(&Db, &str) -> Result<()>); 5] = [
+const CHANGES: [(&str, Change); 5] = [
     ("put", |db, key| db.put(key, "2")),
     ("merge", |db, key| db.merge(key, "2")),
     ("delete", |db, key| db.delete(key)),
@@ -16,7 +20,7 @@ const CHANGES: [(&str, fn(&Db, &str) -> Result<()>); 5] = [
 ];
 
 /// How a transaction comes to track a key; where the last word is `false`, it does not.
-const WAYS: [(&str, fn(&Db, &mut Transaction, &str) -> Result<()>, bool); 8] = [
+const WAYS: [(&str, Track, bool); 8] = [
     ("read for update", |db, it, key| it.get_for_update(db, key).map(drop), true),
     ("put", |db, it, key| it.put(db, key, "3"), true),
     ("merge", |db, it, key| it.merge(db, key, "3"), true),
@@ -52,7 +56,7 @@ const WAYS: [(&str, fn(&Db, &mut Transaction, &str) -> Result<()>, bool); 8] = [
 ];
 
 /// Where the writes are when the transactions commit.
-const PLACES: [(&str, fn(&Db)); 4] = [
+const PLACES: [(&str, Move); 4] = [
     ("the memtable", |_| {}),
     ("an immutable memtable", |db| {
         let options = FlushOptions { wait: false, ..FlushOptions::default() };
@@ -118,7 +122,7 @@ pub fn conflicts() {
     }
 }
 
-fn check(db: &Db, what: &str, key: &str, transaction: Transaction, is_conflict: bool) {
+fn check(db: &Db, what: &str, key: &str, mut transaction: Transaction, is_conflict: bool) {
     let written = || db.get(format!("{key}, written")).expect("a read").is_some();
     match transaction.commit() {
         Ok(()) => {

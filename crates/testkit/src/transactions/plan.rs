@@ -3,25 +3,36 @@
 use std::ops::Deref;
 use std::path::PathBuf;
 
-use flagstone::{Builder, Db, Result};
+use std::time::Duration;
+
+use flagstone::{Builder, Db, Result, TransactionDb, TransactionDbOptions};
 
 use super::lists::{FAMILIES, appending};
+
+/// Few, so that keys meet in one.
+const STRIPES: usize = 2;
+
+/// A write outside of transactions gives up soon: it may wait for one that has been forgotten.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// How a database keeps transactions apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// By a validation at commit.
     Optimistic,
+    /// By locks.
+    Pessimistic,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 1] = [Self::Optimistic];
+    pub const ALL: [Self; 2] = [Self::Optimistic, Self::Pessimistic];
 
     /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Optimistic => "optimistic",
+            Self::Pessimistic => "pessimistic",
         }
     }
 }
@@ -53,6 +64,7 @@ pub struct Life {
 /// An open database.
 pub(super) enum Opened {
     Optimistic(Db),
+    Pessimistic(TransactionDb),
 }
 
 impl Deref for Opened {
@@ -61,6 +73,7 @@ impl Deref for Opened {
     fn deref(&self) -> &Db {
         match self {
             Self::Optimistic(db) => db,
+            Self::Pessimistic(db) => db,
         }
     }
 }
@@ -118,6 +131,14 @@ impl Kind {
     fn open(self, builder: Builder) -> Result<Opened> {
         match self {
             Self::Optimistic => builder.open().map(Opened::Optimistic),
+            Self::Pessimistic => {
+                let options = TransactionDbOptions {
+                    num_stripes: STRIPES,
+                    default_lock_timeout: LOCK_TIMEOUT,
+                    ..TransactionDbOptions::default()
+                };
+                builder.open_transaction_db(&options).map(Opened::Pessimistic)
+            }
         }
     }
 }

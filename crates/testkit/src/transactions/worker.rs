@@ -2,7 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use flagstone::{Code, Db, Error, Result, Transaction, WriteBatch, WriteOptions};
+use std::time::Duration;
+
+use flagstone::{
+    Code, Db, Error, Result, Transaction, TransactionOptions, WriteBatch, WriteOptions,
+};
 
 use super::journal::Journal;
 use super::lists::{IN_USE, LENGTH_MAX, Lists, to_bytes, to_element, to_key, to_list};
@@ -65,7 +69,7 @@ struct Running {
 
 /// What others may do to a transaction.
 fn is_conflict(error: &Error) -> bool {
-    matches!(error.code(), Code::Busy | Code::TryAgain)
+    matches!(error.code(), Code::Busy | Code::TryAgain | Code::TimedOut | Code::Expired)
 }
 
 type Action<'a> = fn(&mut Worker<'a>) -> Result<()>;
@@ -109,6 +113,17 @@ impl<'a> Worker<'a> {
         WriteOptions { sync: self.chance(100), ..WriteOptions::default() }
     }
 
+    /// Some transactions look for deadlocks, others run into them; a few take too long.
+    fn transaction_options(&mut self, set_snapshot: bool) -> TransactionOptions {
+        TransactionOptions {
+            set_snapshot,
+            deadlock_detect: !self.chance(8),
+            lock_timeout: Some(Duration::from_millis(if self.chance(8) { 0 } else { 20 })),
+            expiration: self.chance(8).then(|| Duration::from_millis(1)),
+            ..TransactionOptions::default()
+        }
+    }
+
     /// Notes a transaction that does not commit, or is about to.
     fn note(&mut self, begun: u64, outcome: Outcome, steps: Vec<Step>) -> Result<()> {
         let ended = match outcome {
@@ -131,11 +146,9 @@ impl<'a> Worker<'a> {
 
     fn transaction(&mut self) -> Result<()> {
         let begun = self.shared.tick();
-        let mut transaction = self.shared.db.begin();
         let is_in_snapshot = self.random.bool();
-        if is_in_snapshot {
-            transaction.set_snapshot();
-        }
+        let options = self.transaction_options(is_in_snapshot);
+        let transaction = self.shared.db.begin_with(&options);
         let (steps, save_points) = (Vec::new(), Vec::new());
         let mut running = Running { transaction, is_in_snapshot, steps, save_points };
         for _ in 0..self.random.usize(1..6) {
@@ -203,9 +216,14 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    /// With locks, every second of them is shared.
     fn read_locked(&mut self, running: &mut Running, key: Key) -> Result<()> {
         let family = self.shared.lists.family(key);
-        let found = running.transaction.get_for_update(family, to_bytes(key))?;
+        let found = if self.random.bool() {
+            running.transaction.get_for_update(family, to_bytes(key))?
+        } else {
+            running.transaction.get_shared(family, to_bytes(key))?
+        };
         let list = to_list(found.as_deref());
         running.steps.push(Step::Read { how: Read::Locked, key, list });
         Ok(())
