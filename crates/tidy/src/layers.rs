@@ -40,6 +40,7 @@ const ROOMS: &[&[&str]] = &[
         "column_family",
         "destroy",
         "facts",
+        "ingestion",
         "live_files",
         "maintenance",
         "memory_report",

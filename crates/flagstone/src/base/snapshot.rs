@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::ids::SequenceNumber;
-use super::sync::{AtomicU64, Mutex, Ordering};
+use super::sync::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 
 /// The live snapshots of one database.
 ///
@@ -19,6 +19,10 @@ pub struct SnapshotList {
     pub published: AtomicU64,
     /// By what they see, and of one sequence number in the order in which they were taken.
     live: Mutex<BTreeMap<(SequenceNumber, u64), Origin>>,
+    /// None may be taken; changed with `live` locked.
+    is_shut: AtomicBool,
+    /// Signalled when some may be taken again.
+    opened: Condvar,
     /// What the oldest snapshot was (the last sequence number, if none was left) when one was last
     /// released; 0 before.
     released: AtomicU64,
@@ -58,13 +62,33 @@ impl SnapshotList {
     /// Registers a snapshot at the published sequence number, for the caller.
     #[track_caller]
     pub fn take(self: &Arc<Self>, unix_seconds: u64) -> Snapshot {
-        let mut live = self.live.lock();
+        let mut live = self.lock_open();
         let sequence = self.published.load(Ordering::Acquire);
         // After those of the same sequence number, which are the last ones: it never falls.
         let number = live.last_key_value().map_or(0, |(key, _)| key.1 + 1);
         let origin = Origin { since_unix_seconds: unix_seconds, taken_at: Location::caller() };
         live.insert((sequence, number), origin);
         Snapshot(Arc::new(Registered { sequence, number, list: self.clone() }))
+    }
+
+    /// The snapshots, once one may be taken.
+    fn lock_open(&self) -> MutexGuard<'_, BTreeMap<(SequenceNumber, u64), Origin>> {
+        let mut live = self.live.lock();
+        while self.is_shut.load(Ordering::Relaxed) {
+            self.opened.wait(&mut live);
+        }
+        live
+    }
+
+    /// If there is no snapshot, has those wait that want to take one, until the answer is dropped:
+    /// what is about to change, older sequence numbers will see as well.
+    pub fn keep_out(&self) -> Option<KeptOut<'_>> {
+        let live = self.live.lock();
+        let is_free = live.is_empty() && !self.is_shut.load(Ordering::Relaxed);
+        is_free.then(|| {
+            self.is_shut.store(true, Ordering::Relaxed);
+            KeptOut(self)
+        })
     }
 
     /// The live sequence numbers, ascending, each once.
@@ -108,6 +132,18 @@ impl SnapshotList {
         let oldest = live.first_key_value().map(|((sequence, _), _)| *sequence);
         let oldest = oldest.unwrap_or_else(|| self.published.load(Ordering::Acquire));
         self.released.store(oldest, Ordering::Relaxed);
+    }
+}
+
+/// No snapshot is taken until this is dropped.
+pub struct KeptOut<'a>(&'a SnapshotList);
+
+impl Drop for KeptOut<'_> {
+    fn drop(&mut self) {
+        let live = self.0.live.lock();
+        self.0.is_shut.store(false, Ordering::Relaxed);
+        drop(live);
+        self.0.opened.notify_all();
     }
 }
 

@@ -56,6 +56,12 @@ markers! {
     CompactionAloneOnFullDisk,
     /// A piece of all runs was chosen, as one compaction of all would have been too large.
     RunsMergedInPieces,
+    /// A table from outside went to level 0.
+    IngestedIntoLevel0,
+    /// A table that could not be linked was copied.
+    IngestedByCopy,
+    /// A memtable was flushed since a table from outside overlapped it.
+    FlushedForIngestion,
     /// A table that a compaction could not read was set aside.
     TableSetAside,
     /// Range deletions that a merge within level 0 brought together were more than a table can

@@ -15,8 +15,8 @@ use crate::base::Error;
 use crate::base::sync::{Mutex, Rank, ranked};
 use crate::manifest::ObsoleteFile;
 use crate::options::{
-    DamagedFile, EventListener, FileInfo, JobInfo, KeyFault, Listeners, StallCondition,
-    WalReserveInfo,
+    DamagedFile, EventListener, FileInfo, IngestionInfo, JobInfo, KeyFault, Listeners,
+    StallCondition, WalReserveInfo,
 };
 
 thread_local! {
@@ -56,6 +56,7 @@ pub(super) enum Event {
     WalReserveShort(WalReserveInfo),
     TableDeleted(FileInfo),
     BlobFileDeleted(FileInfo),
+    Ingested(IngestionInfo),
 }
 
 /// What has happened and was not told yet.
@@ -147,6 +148,7 @@ impl Event {
             Self::WalReserveShort(reserve) => listener.on_wal_reserve_short(reserve),
             Self::TableDeleted(file) => listener.on_table_file_deleted(file),
             Self::BlobFileDeleted(file) => listener.on_blob_file_deleted(file),
+            Self::Ingested(table) => listener.on_external_file_ingested(table),
         }
     }
 }

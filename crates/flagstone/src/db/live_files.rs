@@ -1,11 +1,14 @@
 //! The files that make up a database, for whoever copies them, or runs a compaction policy of his
 //! own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::base::{FileNumber, SequenceNumber, Temperature};
+use crate::base::{FileNumber, Result, SequenceNumber, Temperature};
 use crate::compaction::pick::table_stats;
+use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
+use crate::db::ingestion::{ExternalFiles, ingest};
+use crate::options::IngestExternalFileOptions;
 
 /// One of the files that make up the database, as [`Db::live_files`] lists it (RocksDB's
 /// `LiveFileMetaData`).
@@ -74,5 +77,42 @@ impl Db {
             }));
         }
         live
+    }
+}
+
+/// Tables from outside.
+impl Db {
+    /// Makes tables that [`SstFileWriter`](crate::SstFileWriter) or RocksDB's wrote part of a
+    /// family, all or none. Their entries are newer than all that was written before. Later files
+    /// win over earlier ones.
+    ///
+    /// The tables and the change are durable when the call returns. Writers wait while it takes
+    /// place; they also wait for the flush of memtables with keys in the range of a table.
+    ///
+    /// # Errors
+    /// Each names the file. `InvalidArgument`: no files; a table without entries, of another
+    /// comparator or family, that a database wrote (unless `allow_db_generated_files`), with merge
+    /// operands for a family without merge operator, or that does not fit as the options ask.
+    /// `Corruption`: a damaged file, or another checksum. `NotSupported`: what this engine does not
+    /// read. `TryAgain`: `fail_if_not_bottommost_level`. `ColumnFamilyDropped`;
+    /// `ShutdownInProgress`; `IoError`. Nothing is ingested then.
+    pub fn ingest_external_files(
+        &self,
+        family: &ColumnFamily,
+        files: &[impl AsRef<Path>],
+        options: &IngestExternalFileOptions,
+    ) -> Result<()> {
+        let files = files.iter().map(AsRef::as_ref);
+        let group = ExternalFiles { options: *options, ..ExternalFiles::new(family, files) };
+        self.ingest_together(&[group])
+    }
+
+    /// As [`Db::ingest_external_files`], into several families by one atomic change.
+    ///
+    /// # Errors
+    /// As [`Db::ingest_external_files`]; `InvalidArgument` also if a family is named twice, or for
+    /// keys outside of the range that is replaced.
+    pub fn ingest_together(&self, groups: &[ExternalFiles]) -> Result<()> {
+        ingest(self.inner(), groups)
     }
 }

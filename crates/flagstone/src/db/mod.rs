@@ -27,6 +27,7 @@ mod family;
 #[cfg(test)]
 mod filter_bits_tests;
 mod handle;
+mod ingestion;
 mod inner;
 mod jobs;
 mod limits;
@@ -72,6 +73,7 @@ pub use destroy::destroy;
 pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 pub use family::ColumnFamily;
 pub use handle::Db;
+pub use ingestion::ExternalFiles;
 pub use live_files::LiveFile;
 pub use maintenance::held::{HeldCompactions, HeldFiles};
 pub use memory::{AutoCacheMemory, CacheMemory, MemoryUsage};

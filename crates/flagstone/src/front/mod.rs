@@ -6,6 +6,7 @@
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
 //! - `cursor`: [`Cursor`], which moves to any key
 //! - `range`: [`Range`], keys in order; `stream`: [`RangeStream`], the same for tasks
+//! - `ingestion`: tables that were written outside of the database
 //! - `transaction`: [`Transaction`], changes that take place together unless others disturb them;
 //!   `transaction_db`: [`TransactionDb`], where they lock their keys; `locking`: those locks
 //! - `upkeep`: options, background work, copies and reports of an open database
@@ -20,6 +21,7 @@ mod closures;
 mod cursor;
 mod database;
 mod family;
+mod ingestion;
 mod locking;
 pub mod moving;
 mod range;

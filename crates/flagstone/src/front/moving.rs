@@ -24,6 +24,8 @@
 //! | `DeleteRange` | `delete_range_cf` | the same | [`Family::delete_range`] |
 //! | `Flush` | `flush_cf` | `flush` | [`Family::flush`], [`Db::flush`] |
 //! | `CompactRange` | `compact_range_cf` | `compact_range` | [`Family::compact`] |
+//! | `SstFileWriter` | `SstFileWriter` | the same | [`SstFileWriter`] |
+//! | `IngestExternalFile` | `ingest_external_file_cf` | `ingest_external_files` | [`Family::ingest_external_files`] |
 //! | `Checkpoint` | `Checkpoint` | `checkpoint` | [`Db::checkpoint`] |
 //! | `RepairDB` | `DB::repair` | `salvage` | [`Builder::salvage_to`] |
 //!
@@ -77,6 +79,6 @@
 
 #[expect(unused_imports, reason = "the table's links lead there")]
 use crate::{
-    Builder, ColumnFamilyOptions, Cursor, Db, Family, Options, Snapshot, TransactionDb, View,
-    WriteOptions,
+    Builder, ColumnFamilyOptions, Cursor, Db, Family, Options, Snapshot, SstFileWriter,
+    TransactionDb, View, WriteOptions,
 };

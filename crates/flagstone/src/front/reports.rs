@@ -1,7 +1,7 @@
 //! What a database tells of itself.
 //!
 //! - To an [`EventListener`](crate::EventListener): [`JobInfo`], [`FileInfo`], [`StallCondition`],
-//!   [`WalReserveInfo`], [`DamagedFile`], [`KeyFault`]
+//!   [`WalReserveInfo`], [`DamagedFile`], [`KeyFault`], [`IngestionInfo`]
 //! - When it is opened: [`OpenProgress`]; of options that it does not act on: [`KeptSetting`],
 //!   [`KeptSection`]
 //! - Asked for: its files ([`LiveFile`], [`WalFile`]), what they take ([`SpaceUsage`]), its memory
@@ -20,7 +20,7 @@ pub use crate::db::{
 };
 pub use crate::front::transaction_db::{AwaitedKey, KeyLock, TransactionInfo};
 pub use crate::options::{
-    CompactionProgress, DamagedFile, FileInfo, JobInfo, KeptSection, KeptSetting, KeyFault,
-    OpenProgress, StallCondition, WalReserveInfo,
+    CompactionProgress, DamagedFile, FileInfo, IngestionInfo, JobInfo, KeptSection, KeptSetting,
+    KeyFault, OpenProgress, StallCondition, WalReserveInfo,
 };
 pub use crate::transactions::locks::{Deadlock, DeadlockStep, LockMode};

@@ -61,7 +61,8 @@ impl SstFileWriterOptions {
     }
 }
 
-/// Writes a table from entries in order, to be ingested by a database: this engine's or RocksDB's.
+/// Writes a table from entries in order, to be ingested by a database: this engine's
+/// ([`Family::ingest_external_files`](crate::Family::ingest_external_files)) or RocksDB's.
 ///
 /// ```
 /// use flagstone::{SstFileWriter, SstFileWriterOptions};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::base::{Code, ColumnFamilyId, Error, FileNumber};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber, SequenceNumber};
 
 /// Callbacks on events in a database, set in `Options::listeners`. By default each callback does
 /// nothing.
@@ -59,6 +59,9 @@ pub trait EventListener: Send + Sync {
 
     /// A blob file that is no longer used was deleted.
     fn on_blob_file_deleted(&self, _file: &FileInfo) {}
+
+    /// A table that was written outside of the database is now part of it.
+    fn on_external_file_ingested(&self, _table: &IngestionInfo) {}
 }
 
 /// The listeners of a database.
@@ -164,6 +167,22 @@ pub struct JobInfo {
     pub tables: Vec<FileInfo>,
     /// Blob files written or adopted.
     pub blob_files: Vec<FileInfo>,
+}
+
+/// A table that was ingested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IngestionInfo {
+    /// Id of the column family.
+    pub family: ColumnFamilyId,
+    /// Name of the column family.
+    pub family_name: String,
+    /// Path that the caller gave.
+    pub external_path: PathBuf,
+    /// The table as part of the database.
+    pub file: FileInfo,
+    /// Sequence number of all of its entries; 0 if they have none or their own.
+    pub global_seqno: SequenceNumber,
 }
 
 /// Whether writers are delayed or stopped.

@@ -34,6 +34,7 @@ mod filters;
 #[cfg(test)]
 mod foreign_tests;
 pub mod former;
+mod ingestion;
 mod kept;
 pub mod known;
 mod listener;
@@ -90,10 +91,11 @@ pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest, load_readable};
 pub use filter_bits::FilterBits;
+pub use ingestion::IngestExternalFileOptions;
 pub use kept::{KeptSection, KeptSetting};
 pub use listener::{
-    DamagedFile, EventListener, FileInfo, JobInfo, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault,
-    Listeners, StallCondition, WalReserveInfo,
+    DamagedFile, EventListener, FileInfo, IngestionInfo, JobInfo, KEY_FAULT_KEY_MAX,
+    KEY_FAULTS_MAX, KeyFault, Listeners, StallCondition, WalReserveInfo,
 };
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;

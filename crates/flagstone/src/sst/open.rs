@@ -46,23 +46,46 @@ pub fn read_table_properties(
 ) -> Result<TableProperties> {
     let path = file.path().to_path_buf();
     let read = || {
-        let (footer, tail) = read_tail(&*file, size)?;
-        let source = BlockSource {
-            file,
-            file_size: size,
-            footer,
-            cache: None,
-            second_tier: None,
-            cache_id: 0,
-            priority: Priority::High,
-            dictionary: None,
-            guide: GuideRoom::None,
-            tail,
-        };
+        let source = tail_source(file, size)?;
         let meta_blocks = read_metaindex(&source, true)?;
         read_listed_properties(&source, &meta_blocks, true)
     };
     read().map_err(|error| error.at(path))
+}
+
+/// Where in a table's file its global sequence number stands, as fixed64; `None` if it has no place
+/// for one.
+///
+/// # Errors
+/// As [`read_table_properties`].
+pub fn global_sequence_offset(file: Arc<dyn RandomAccessFile>, size: u64) -> Result<Option<u64>> {
+    let path = file.path().to_path_buf();
+    let find = || {
+        let source = tail_source(file, size)?;
+        let Some(handle) = properties_handle(&read_metaindex(&source, true)?) else {
+            return Ok(None);
+        };
+        let bytes = source.read_raw(handle, false)?;
+        Ok(global_sequence_at(&bytes).map(|at| handle.offset + at as u64))
+    };
+    find().map_err(|error: Error| error.at(path))
+}
+
+/// What reads meta blocks, of a table that is not open.
+fn tail_source(file: Arc<dyn RandomAccessFile>, size: u64) -> Result<BlockSource> {
+    let (footer, tail) = read_tail(&*file, size)?;
+    Ok(BlockSource {
+        file,
+        file_size: size,
+        footer,
+        cache: None,
+        second_tier: None,
+        cache_id: 0,
+        priority: Priority::High,
+        dictionary: None,
+        guide: GuideRoom::None,
+        tail,
+    })
 }
 
 /// Where the properties lie; `None` for a table without any, as LevelDB writes them.

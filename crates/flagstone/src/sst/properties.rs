@@ -53,6 +53,15 @@ const NO_COMPONENT: &str = "nullptr";
 /// The number of an unknown column family.
 const UNKNOWN_COLUMN_FAMILY: u64 = 0x7fff_ffff;
 
+/// What a table that was written to be ingested says of its sequence numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExternalForm {
+    /// Version 1: they are 0 and stay so.
+    Fixed,
+    /// Version 2: all are this one, or what the MANIFEST says if it is 0.
+    Numbered(SequenceNumber),
+}
+
 /// A property's name and the field that stands for it.
 type Field<T> = (&'static str, fn(&mut TableProperties) -> &mut T);
 
@@ -377,6 +386,21 @@ impl TableProperties {
             property(name::EXTERNAL_VERSION, &2u32.to_le_bytes()),
             property(name::EXTERNAL_GLOBAL_SEQUENCE, &0u64.to_le_bytes()),
         ]
+    }
+
+    /// How the file was written to be ingested; `None` if it was not.
+    ///
+    /// # Errors
+    /// `Corruption` if the properties contradict themselves.
+    pub fn external_form(&self) -> Result<Option<ExternalForm>> {
+        self.global_sequence(None)?;
+        let version = self.raw.get(name::EXTERNAL_VERSION.as_bytes());
+        let stored = self.raw.get(name::EXTERNAL_GLOBAL_SEQUENCE.as_bytes());
+        let number = stored.and_then(|bytes| fixed64_at(bytes, 0)).unwrap_or(0);
+        Ok(version.map(|version| match fixed32_at(version, 0) {
+            Some(1) => ExternalForm::Fixed,
+            _ => ExternalForm::Numbered(number),
+        }))
     }
 
     /// Whether the file was written to be ingested.

@@ -349,6 +349,12 @@ impl From<&ColumnFamily> for ColumnFamilyId {
     }
 }
 
+impl From<&ColumnFamily> for ColumnFamily {
+    fn from(family: &ColumnFamily) -> Self {
+        family.clone()
+    }
+}
+
 impl fmt::Debug for ColumnFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ColumnFamily({} {})", self.0.id, self.0.name)

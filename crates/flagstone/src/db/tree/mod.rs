@@ -10,6 +10,7 @@ pub(in crate::db) mod directory_owner;
 pub(super) mod edits;
 pub(in crate::db) mod family_state;
 pub(super) mod flushes;
+pub(super) mod ingestion;
 pub(in crate::db) mod key_faults;
 pub(in crate::db) mod output;
 pub(super) mod pressure;
@@ -237,10 +238,10 @@ impl Tree {
         }
     }
 
-    /// Waits until no caller flushes, compacts or makes a checkpoint.
+    /// Waits until no caller flushes, compacts, ingests tables or makes a checkpoint.
     pub(in crate::db) fn wait_for_callers(&self) {
         let mut state = self.state.lock();
-        while state.running.flushes + state.running.compactions + state.running.checkpoints > 0 {
+        while state.running.is_any() {
             self.wait_for_progress(&mut state, None);
         }
     }

@@ -103,6 +103,15 @@ pub(in crate::db) struct Running {
     pub(in crate::db) finds_out: Weak<()>,
     /// Checkpoints that callers make.
     pub(in crate::db) checkpoints: usize,
+    /// Tables that callers ingest, a call at a time.
+    pub(in crate::db) ingestions: usize,
+}
+
+impl Running {
+    /// Whether there is anything.
+    pub(in crate::db) fn is_any(&self) -> bool {
+        self.flushes + self.compactions + self.checkpoints + self.ingestions > 0
+    }
 }
 
 /// What callers have stopped, and how many of them.

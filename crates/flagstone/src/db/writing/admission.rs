@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::sync::Condvar;
 use crate::base::{Error, Result, Sometimes};
 use crate::db::background::Background;
 use crate::db::context::Context;
@@ -26,6 +27,8 @@ pub(super) struct Admission {
     background: Arc<Background>,
     /// How fast writers may be.
     control: Arc<WriteControl>,
+    /// Signalled when writers need not wait for tables that are ingested.
+    pub(super) writes_go_on: Condvar,
 }
 
 impl Admission {
@@ -35,6 +38,7 @@ impl Admission {
             tree: tree.clone(),
             background: below.background.clone(),
             control: below.control.clone(),
+            writes_go_on: Condvar::new(),
         }
     }
 

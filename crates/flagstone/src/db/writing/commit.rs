@@ -89,6 +89,8 @@ pub(in crate::db) struct Commit {
     /// Whether anything was written without the WAL since the database was opened, flushed by now
     /// or not.
     pub(in crate::db) has_unlogged: bool,
+    /// No write may begin.
+    pub(in crate::db::writing) are_writes_held_back: bool,
 }
 
 /// The WAL that takes the writes.

@@ -16,7 +16,8 @@ use crate::base::Comparator;
 use crate::base::compression::CompressionType;
 use crate::manifest::TableFile;
 use crate::options::{
-    CompactionStopStyle, FifoCompactionOptions, FileTemperatureAges, UniversalCompactionOptions,
+    CompactionStopStyle, CompactionStyle, FifoCompactionOptions, FileTemperatureAges,
+    UniversalCompactionOptions,
 };
 
 #[test]
@@ -47,6 +48,11 @@ fn compactions_of_ranges() {
 #[test]
 fn compactions_of_chosen_tables() {
     run(include_str!("../testdata/chosen.txt"));
+}
+
+#[test]
+fn levels_of_tables_from_outside() {
+    run(include_str!("../testdata/ingested.txt"));
 }
 
 #[test]
@@ -140,6 +146,7 @@ fn decide(input: &str) -> String {
         "shape" => scene.shape(),
         "range" => scene.range(),
         "chosen" => scene.chosen(),
+        "ingested" => scene.ingested(),
         "refit" => scene.refit(),
         "paths" => scene.paths(),
         "split" => scene.split(),
@@ -210,6 +217,36 @@ impl Scene {
             Ok(plan) => show(&plan),
             Err(error) => format!("{:?}: {}", error.code(), error.message()),
         }
+    }
+
+    /// Tables from outside, one after the other.
+    fn ingested(&self) -> String {
+        let style = match self.arguments.text("style") {
+            Some("universal") => CompactionStyle::Universal,
+            Some("fifo") => CompactionStyle::Fifo,
+            _ => CompactionStyle::Level,
+        };
+        let bounds = self.arguments.text("tables").unwrap_or_default().split('/');
+        let (mut arrivals, mut out) = (Vec::new(), Vec::new());
+        for (smallest, largest) in bounds.filter_map(|bounds| bounds.split_once('-')) {
+            let bounds = (smallest.as_bytes(), largest.as_bytes());
+            let level = if self.arguments.get("below", false) {
+                level_below_all(&self.version, &self.running, &arrivals, bounds)
+            } else {
+                Some(level_above_older(
+                    &self.version,
+                    style,
+                    &self.settings,
+                    &self.running,
+                    &arrivals,
+                    bounds,
+                ))
+            };
+            arrivals.extend(level.map(|level| (level, bounds)));
+            let level = level.map_or("no level".to_owned(), |level| format!("L{level}"));
+            out.push(format!("{smallest}-{largest} -> {level}"));
+        }
+        out.join("\n")
     }
 
     fn refit(&self) -> String {

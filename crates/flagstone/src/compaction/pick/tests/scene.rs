@@ -66,7 +66,7 @@ pub(super) struct Scene {
     pub(super) settings: LeveledSettings,
     pub(super) version: Version,
     stats: HashMap<FileNumber, EntryStats>,
-    running: Vec<RunningCompaction>,
+    pub(super) running: Vec<RunningCompaction>,
     cursors: Vec<CompactCursor>,
     merging: Option<Merging>,
     deleted: Vec<DeletedRanges>,

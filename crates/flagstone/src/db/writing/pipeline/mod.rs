@@ -6,10 +6,12 @@
 //!   memtables.
 //! - `switch`: memtables and WALs that take over from full ones.
 //! - `wal_sync`: syncs of the WAL, for many writers at once.
+//! - `held_back`: writers that wait while tables are ingested.
 //!
 //! Here is what the rest of the engine asks of it. None of these verbs hands out the commit lock;
 //! work that must happen between two commits is given to the verb.
 
+mod held_back;
 mod insert;
 pub(in crate::db::writing) mod insertions;
 pub(in crate::db::writing) mod named;
@@ -20,7 +22,7 @@ pub(in crate::db::writing) mod write;
 
 use std::sync::Arc;
 
-use crate::base::sync::{AtomicBool, Mutex, Ordering, Rank, ranked};
+use crate::base::sync::{AtomicBool, Mutex, MutexGuard, Ordering, Rank, ranked};
 use crate::base::{ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::WriteBatch;
 use crate::blob::GarbageMeter;
@@ -40,6 +42,7 @@ use crate::db::writing::admission::Admission;
 use crate::db::writing::commit::{Commit, MemtableBytes, ShownDestinations};
 use crate::db::writing::direct_blob::{DirectBlobs, DirectInputs};
 use crate::db::writing::file_syncs::FileSyncs;
+use crate::db::writing::pipeline::held_back::WritesHeldBack;
 use crate::db::writing::pipeline::insertions::Insertions;
 use crate::db::writing::pipeline::wal_sync::WalSync;
 use crate::db::writing::wal_files::WalFiles;
@@ -277,6 +280,31 @@ impl Pipeline {
             commit.ask_again_for_wals();
         }
         self.tree.resume_deletions(pause, is_written);
+    }
+}
+
+/// Tables from outside.
+impl Pipeline {
+    /// Holds back the writes that have not begun, after others who do so.
+    ///
+    /// # Errors
+    /// `ShutdownInProgress`; `Aborted` behind a write that panicked.
+    pub(in crate::db) fn hold_back_writes(&self) -> Result<WritesHeldBack<'_>> {
+        let mut commit = self.lock_to_write();
+        commit.check_not_ending()?;
+        self.insertions.wait_for_all(&commit.turns)?;
+        commit.are_writes_held_back = true;
+        Ok(WritesHeldBack(self))
+    }
+
+    /// Takes the commit lock for a write, once none are held back.
+    #[inline]
+    pub(in crate::db::writing) fn lock_to_write(&self) -> MutexGuard<'_, Commit> {
+        let mut commit = self.commit.lock();
+        while commit.are_writes_held_back {
+            self.admission.writes_go_on.wait(&mut commit);
+        }
+        commit
     }
 }
 

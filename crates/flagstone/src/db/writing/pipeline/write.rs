@@ -127,7 +127,7 @@ impl Pipeline {
         let mut asked = Asked::default();
         let appended = {
             let commit = &mut match unchanged {
-                None => self.commit.lock(),
+                None => self.lock_to_write(),
                 Some(unchanged) => self.lock_unchanged(unchanged, &mut asked)?,
             };
             let locked = Locked {
@@ -178,7 +178,7 @@ impl Pipeline {
     ) -> Result<MutexGuard<'a, Commit>> {
         loop {
             *asked = unchanged.ask_tables(&self.reader)?;
-            let commit = self.commit.lock();
+            let commit = self.lock_to_write();
             if !Mutant::AskBeforeInsertions.is_on() {
                 self.insertions.wait_for_all(&commit.turns)?;
             }

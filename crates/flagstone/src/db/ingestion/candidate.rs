@@ -1,0 +1,382 @@
+//! A table as it is before it becomes part of the database: what it holds, and whether it may.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::checksum::crc32c_append;
+use crate::base::file_name::FileKind;
+use crate::base::{
+    Error, FileNumber, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone,
+    Result, SequenceNumber, UniqueId, ValueType,
+};
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::family::generation::Generation;
+use crate::db::ingestion::ExternalFiles;
+use crate::db::settings::no_merge_operator;
+use crate::env::{IoMode, RandomAccessFile, directory_of};
+use crate::manifest::{EntryStats, FileMetadata};
+use crate::sst::{
+    ExternalForm, IterSettings, Table, TableProperties, TableReadSettings, read_table_properties,
+};
+
+/// Files are read for their checksums in pieces of this many bytes.
+const CHECKSUM_PIECE: usize = 1 << 20;
+
+/// Who wrote a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::db) enum Origin {
+    /// A writer outside of a database. All entries have sequence number 0, and get another one.
+    External,
+    /// A database. The entries keep their sequence numbers, from one to another.
+    Database { smallest: SequenceNumber, largest: SequenceNumber },
+}
+
+/// A table that is to become part of a family.
+pub(in crate::db) struct Candidate {
+    pub(in crate::db) path: PathBuf,
+    pub(in crate::db) size: u64,
+    pub(in crate::db) origin: Origin,
+    /// How many tables with other sequence numbers come before it.
+    pub(in crate::db) step: u64,
+    /// The smallest key as stored, range deletions included.
+    pub(in crate::db) smallest: InternalKeyBuf,
+    /// The largest key as stored, range deletions included.
+    pub(in crate::db) largest: InternalKeyBuf,
+    stats: EntryStats,
+    tail_size: u64,
+    unique_id: Option<UniqueId>,
+}
+
+/// Opens and checks all files of a group.
+pub(in crate::db) fn examine(inner: &DbInner, group: &ExternalFiles) -> Result<Vec<Candidate>> {
+    let family = &group.family.0;
+    if group.options.ingest_behind {
+        let message = format!("column family '{}' keeps no place below all tables", family.name);
+        return Err(Error::not_supported(message).context("ingest_behind"));
+    }
+    let examined = group.files.iter().enumerate().map(|(index, path)| {
+        let checksum = group.file_checksums.get(index).copied();
+        examine_one(inner, group, path, checksum).map_err(|error| error.at(path))
+    });
+    let tables = examined.collect::<Result<Vec<_>>>()?;
+    if let Some((begin, end)) = &group.atomic_replace_range {
+        check_within(family, &tables, begin, end)?;
+    }
+    Ok(tables)
+}
+
+fn examine_one(
+    inner: &DbInner,
+    group: &ExternalFiles,
+    path: &Path,
+    checksum: Option<u32>,
+) -> Result<Candidate> {
+    let (family, options) = (&group.family.0, &group.options);
+    check_place(family, path)?;
+    let file = inner.context.env.fs.open_random_access(path, IoMode::Buffered)?;
+    let size = file.size()?;
+    if let Some(expected) = checksum.filter(|_| options.verify_file_checksum) {
+        check_file_checksum(&*file, size, expected)?;
+    }
+    let properties = read_table_properties(file.clone(), size)?;
+    let is_external = check_properties(group, &properties)?;
+    let settings = TableReadSettings {
+        comparator: family.comparator().clone(),
+        use_filter: false,
+        ..TableReadSettings::default()
+    };
+    let table = Table::open(file, size, settings)?;
+    let origin = if is_external { Origin::External } else { own_sequences(&table)? };
+    if options.verify_checksums_before_ingest {
+        verify(&table)?;
+    }
+    Candidate::of(family, path, size, &table, origin)
+}
+
+/// A table of the database must not be ingested from under it: its name might be removed.
+fn check_place(family: &Family, path: &Path) -> Result<()> {
+    let directory = directory_of(path);
+    let is_table = path
+        .file_name()
+        .and_then(|name| FileKind::parse(name.to_str()?))
+        .is_some_and(|kind| matches!(kind, FileKind::Table(_)));
+    if is_table && family.paths.directories().iter().any(|own| **own == *directory) {
+        return Err(Error::invalid_argument("the file lies among the database's own"));
+    }
+    Ok(())
+}
+
+fn check_file_checksum(file: &dyn RandomAccessFile, size: u64, expected: u32) -> Result<()> {
+    let mut buffer = vec![0; CHECKSUM_PIECE.min(size as usize)];
+    let (mut offset, mut crc) = (0, 0);
+    while offset < size {
+        let wanted = buffer.len().min((size - offset) as usize);
+        let read = file.read_at(offset, &mut buffer[..wanted])?;
+        if read == 0 {
+            return Err(Error::corruption(format!("the file ends before its {size} bytes")));
+        }
+        crc = crc32c_append(crc, &buffer[..read]);
+        offset += read as u64;
+    }
+    if crc == expected {
+        return Ok(());
+    }
+    Err(Error::corruption(format!("the file has checksum {crc:#010x} instead of {expected:#010x}")))
+}
+
+/// Whether the table was written outside of a database.
+fn check_properties(group: &ExternalFiles, properties: &TableProperties) -> Result<bool> {
+    let (family, options) = (&group.family.0, &group.options);
+    let expected = family.comparator().name();
+    if !properties.comparator.is_empty() && properties.comparator != expected {
+        return Err(Error::invalid_argument(format!(
+            "the table is ordered by comparator '{}', and column family '{}' by '{expected}'",
+            properties.comparator, family.name
+        )));
+    }
+    if properties.num_merge_operands > 0 && family.options.load().merge_operator.is_none() {
+        return Err(no_merge_operator(&family.name).context("the table has merge operands"));
+    }
+    let form = match properties.external_form()? {
+        Some(form) => form,
+        None if options.allow_db_generated_files => return Ok(false),
+        None => {
+            return Err(Error::invalid_argument(
+                "a database wrote this table, which allow_db_generated_files would permit",
+            ));
+        }
+    };
+    if let Some(id) = properties.column_family.filter(|id| *id != family.id.0)
+        && !options.allow_db_generated_files
+    {
+        return Err(Error::invalid_argument(format!(
+            "the table was written for the column family with id {id}, and '{}' has id {}",
+            family.name, family.id
+        )));
+    }
+    match form {
+        ExternalForm::Fixed if options.allow_global_seqno && !options.ingest_behind => {
+            Err(Error::invalid_argument(
+                "the table has no place for a sequence number, which allow_global_seqno=false would do without",
+            ))
+        }
+        ExternalForm::Numbered(number) if number != 0 && !options.write_global_seqno => {
+            Err(Error::invalid_argument(format!(
+                "the table has sequence number {number} of an earlier ingestion, which write_global_seqno would replace"
+            )))
+        }
+        _ => Ok(true),
+    }
+}
+
+fn verify(table: &Table) -> Result<()> {
+    let mut first = None;
+    table.verify(&mut |fault| {
+        first.get_or_insert(fault.error);
+    });
+    first.map_or(Ok(()), Err)
+}
+
+/// Reads all of a table that a database wrote.
+fn own_sequences(table: &Arc<Table>) -> Result<Origin> {
+    let (mut smallest, mut largest) = (MAX_SEQUENCE_NUMBER, 0);
+    let mut note = |sequence: SequenceNumber| {
+        (smallest, largest) = (smallest.min(sequence), largest.max(sequence));
+    };
+    let mut iter = table.iter(IterSettings::default());
+    iter.seek_to_first();
+    while iter.valid() {
+        if iter.key().value_type() == Some(ValueType::BlobIndex) {
+            return Err(Error::not_supported(
+                "the table refers to blob files of the database that wrote it",
+            ));
+        }
+        note(iter.key().sequence());
+        iter.next();
+    }
+    iter.status()?;
+    table.stored_range_deletions()?.iter().for_each(|deletion| note(deletion.sequence));
+    Ok(Origin::Database { smallest: smallest.min(largest), largest })
+}
+
+fn check_within(family: &Family, tables: &[Candidate], begin: &[u8], end: &[u8]) -> Result<()> {
+    let user = family.comparator();
+    if user.compare(begin, end).is_ge() {
+        let (begin, end) = (begin.escape_ascii(), end.escape_ascii());
+        let message = format!("the range to replace, '{begin}' to '{end}', is empty");
+        return Err(Error::invalid_argument(message));
+    }
+    let is_outside = |table: &&Candidate| {
+        let largest = user.compare(table.largest.user_key(), end);
+        user.compare(table.smallest.user_key(), begin).is_lt()
+            || largest.is_gt()
+            || largest.is_eq() && !table.ends_before_largest()
+    };
+    let Some(table) = tables.iter().find(is_outside) else { return Ok(()) };
+    let message = format!(
+        "the table has keys from '{}' to '{}', outside of the range to replace",
+        table.smallest.user_key().escape_ascii(),
+        table.largest.user_key().escape_ascii()
+    );
+    Err(Error::invalid_argument(message).at(&table.path))
+}
+
+/// Orders tables by age: each gets a larger number than all before it with which it has a key in
+/// common.
+///
+/// # Errors
+/// `InvalidArgument` if tables overlap that keep the sequence numbers they have.
+pub(in crate::db) fn set_steps(group: &ExternalFiles, tables: &mut [Candidate]) -> Result<()> {
+    let user = group.family.0.comparator();
+    let mut by_key: Vec<&Candidate> = tables.iter().collect();
+    by_key.sort_by(|a, b| user.compare(a.smallest.user_key(), b.smallest.user_key()));
+    let is_disjoint = by_key
+        .windows(2)
+        .all(|pair| user.compare(pair[0].largest.user_key(), pair[1].smallest.user_key()).is_lt());
+    if is_disjoint {
+        return Ok(());
+    }
+    let keep_numbers = group.options.ingest_behind || !group.options.allow_global_seqno;
+    for at in 1..tables.len() {
+        let (earlier, rest) = tables.split_at_mut(at);
+        let table = &mut rest[0];
+        let overlap = earlier.iter().filter(|earlier| {
+            user.compare(earlier.smallest.user_key(), table.largest.user_key()).is_le()
+                && user.compare(table.smallest.user_key(), earlier.largest.user_key()).is_le()
+        });
+        let Some(step) = overlap.map(|earlier| earlier.step + 1).max() else { continue };
+        if keep_numbers || table.origin != Origin::External {
+            let message =
+                "the table overlaps one before it, and may not get a larger sequence number";
+            return Err(Error::invalid_argument(message).at(&table.path));
+        }
+        table.step = step;
+    }
+    Ok(())
+}
+
+/// Whether a memtable of the family has anything in the range of the table.
+pub(in crate::db) fn overlaps_memory(family: &Family, table: &Candidate) -> bool {
+    let (smallest, largest) = (table.smallest.user_key(), table.largest.user_key());
+    let current = family.current.load();
+    current.generations().any(|mem| has_any(family, mem, smallest, largest))
+}
+
+fn has_any(family: &Family, mem: &Generation, smallest: &[u8], largest: &[u8]) -> bool {
+    let user = family.comparator();
+    let mut iter = mem.iter();
+    iter.seek(InternalKeyBuf::for_seek(smallest, MAX_SEQUENCE_NUMBER).as_key());
+    if iter.valid() && user.compare(iter.key().user_key(), largest).is_le() {
+        return true;
+    }
+    mem.range_tombstones(MAX_SEQUENCE_NUMBER).iter().any(|tombstones| {
+        (0..tombstones.len()).filter_map(|at| tombstones.get(at)).any(|tombstone| {
+            user.compare(tombstone.start, largest).is_le()
+                && user.compare(tombstone.end, smallest).is_gt()
+        })
+    })
+}
+
+impl Candidate {
+    /// The table that lies at `path`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it has no entries; `Corruption` or `IoError`.
+    pub(in crate::db) fn of(
+        family: &Family,
+        path: &Path,
+        size: u64,
+        table: &Arc<Table>,
+        origin: Origin,
+    ) -> Result<Self> {
+        let deletions = table.stored_range_deletions()?;
+        let mut iter = table.iter(IterSettings::default());
+        iter.seek_to_first();
+        let mut smallest = iter.valid().then(|| iter.key().to_buf());
+        iter.seek_to_last();
+        let mut largest = iter.valid().then(|| iter.key().to_buf());
+        iter.status()?;
+        for deletion in &deletions {
+            widen(family, deletion, &mut smallest, &mut largest);
+        }
+        let (Some(smallest), Some(largest)) = (smallest, largest) else {
+            return Err(Error::invalid_argument("the table has no entries"));
+        };
+        let properties = table.properties();
+        Ok(Self {
+            path: path.to_path_buf(),
+            size,
+            origin,
+            step: 0,
+            smallest,
+            largest,
+            stats: EntryStats::of(properties),
+            tail_size: match properties.tail_start_offset {
+                0 => 0,
+                start => size.saturating_sub(start),
+            },
+            unique_id: properties.unique_id(),
+        })
+    }
+
+    /// Whether no entry has the largest key: a range deletion ends there.
+    fn ends_before_largest(&self) -> bool {
+        self.largest.as_key().sequence() == MAX_SEQUENCE_NUMBER
+    }
+
+    /// What the MANIFEST says of it: under this number, with this sequence number unless its
+    /// entries have their own.
+    pub(in crate::db) fn metadata(
+        &self,
+        number: FileNumber,
+        sequence: SequenceNumber,
+        now: u64,
+    ) -> FileMetadata {
+        let (mut smallest, mut largest) = (self.smallest.clone(), self.largest.clone());
+        let (smallest_seqno, largest_seqno) = match self.origin {
+            Origin::External => {
+                for key in [&mut smallest, &mut largest] {
+                    let kind = key.as_key().value_type();
+                    if let Some(kind) = kind.filter(|_| key.as_key().sequence() == 0) {
+                        key.set_version(sequence, kind);
+                    }
+                }
+                (sequence, sequence)
+            }
+            Origin::Database { smallest, largest } => (smallest, largest),
+        };
+        FileMetadata {
+            number,
+            size: self.size,
+            smallest,
+            largest,
+            smallest_seqno,
+            largest_seqno,
+            oldest_ancestor_time: now,
+            file_creation_time: now,
+            unique_id: self.unique_id,
+            tail_size: self.tail_size,
+            entry_stats: Some(self.stats),
+            ..FileMetadata::default()
+        }
+    }
+}
+
+/// Widens bounds, as internal keys, by a range deletion.
+fn widen(
+    family: &Family,
+    deletion: &RangeTombstone,
+    smallest: &mut Option<InternalKeyBuf>,
+    largest: &mut Option<InternalKeyBuf>,
+) {
+    let order = &family.order;
+    let start = InternalKeyBuf::new(&deletion.start, deletion.sequence, ValueType::RangeDeletion);
+    if smallest.as_ref().is_none_or(|known| order.compare(start.as_key(), known.as_key()).is_lt()) {
+        *smallest = Some(start);
+    }
+    let end = InternalKeyBuf::new(&deletion.end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+    if largest.as_ref().is_none_or(|known| order.compare(end.as_key(), known.as_key()).is_gt()) {
+        *largest = Some(end);
+    }
+}

@@ -1,0 +1,149 @@
+//! The files of tables under numbers of the database's own.
+
+use std::path::{Path, PathBuf};
+
+use crate::base::{Error, FileNumber, Result, SequenceNumber, Sometimes, file_name};
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::ingestion::candidate::Candidate;
+use crate::env::{BufferedWriter, IoMode, NewNames};
+use crate::options::IngestExternalFileOptions;
+use crate::sst::global_sequence_offset;
+
+/// Copies go through a buffer of this many bytes.
+const COPY_BUFFER: usize = 1 << 20;
+
+/// A file that was linked, copied or written into a family's directory.
+struct OwnFile {
+    number: FileNumber,
+    path: PathBuf,
+    /// The file that it is a link to or a copy of.
+    original: Option<PathBuf>,
+}
+
+/// Files in a family's first directory that are to become tables of it. They are removed unless
+/// they are kept.
+pub(in crate::db) struct BroughtIn<'a> {
+    inner: &'a DbInner,
+    family: &'a Family,
+    name: NewNames,
+    files: Vec<OwnFile>,
+    are_kept: bool,
+}
+
+impl<'a> BroughtIn<'a> {
+    /// None as yet.
+    pub(in crate::db) fn new(inner: &'a DbInner, family: &'a Family) -> Self {
+        let name = inner.context.names.before_making(family.paths.directory(0));
+        Self { inner, family, name, files: Vec::new(), are_kept: false }
+    }
+
+    /// The number and path of a new file, which is removed unless it is kept.
+    pub(in crate::db) fn next(&mut self, original: Option<&Path>) -> (FileNumber, PathBuf) {
+        let number = self.inner.tree.file_numbers.allocate();
+        let path = file_name::table(self.family.paths.directory(0), number);
+        let original = original.map(Path::to_path_buf);
+        self.files.push(OwnFile { number, path: path.clone(), original });
+        (number, path)
+    }
+
+    /// Links or copies a table, and syncs the file.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(in crate::db) fn bring(
+        &mut self,
+        table: &Candidate,
+        options: &IngestExternalFileOptions,
+    ) -> Result<()> {
+        let (_, target) = self.next(Some(&table.path));
+        let fs = &*self.inner.context.env.fs;
+        if options.move_files || options.link_files {
+            match fs.link(&table.path, &target) {
+                Ok(()) => return fs.reopen_writable(&target)?.sync(),
+                Err(error) if !options.failed_move_fall_back_to_copy => return Err(error),
+                // It may have been linked all the same: the copy would be written over the
+                // original.
+                Err(_) => match fs.remove(&target) {
+                    Err(error) if !error.is_not_found() => return Err(error),
+                    _ => Sometimes::IngestedByCopy.reached(),
+                },
+            }
+        }
+        self.copy(table, &target)
+    }
+
+    fn copy(&self, table: &Candidate, target: &Path) -> Result<()> {
+        let fs = &*self.inner.context.env.fs;
+        let input = fs.open_random_access(&table.path, IoMode::Buffered)?;
+        let output = fs.create_writable(target, IoMode::Buffered)?;
+        let mut output = BufferedWriter::new(output, 0, COPY_BUFFER);
+        let mut buffer = vec![0; COPY_BUFFER.min(table.size as usize)];
+        let mut offset = 0;
+        while offset < table.size {
+            let wanted = buffer.len().min((table.size - offset) as usize);
+            let read = input.read_at(offset, &mut buffer[..wanted])?;
+            if read == 0 {
+                let message = format!("the file ends before its {} bytes", table.size);
+                return Err(Error::corruption(message).at(&table.path).at_offset(offset));
+            }
+            output.append(&buffer[..read])?;
+            offset += read as u64;
+        }
+        output.sync()
+    }
+
+    /// Makes the names of all files durable.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(in crate::db) fn sync(&self) -> Result<()> {
+        self.name.sync()
+    }
+
+    /// Numbers and paths, in the order in which the files came.
+    pub(in crate::db) fn files(&self) -> impl Iterator<Item = (FileNumber, &Path)> {
+        self.files.iter().map(|file| (file.number, file.path.as_path()))
+    }
+
+    /// Writes a table's sequence number into its file, and syncs that.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the file has no place for it; `IoError`.
+    pub(in crate::db) fn write_sequence(
+        &self,
+        path: &Path,
+        sequence: SequenceNumber,
+    ) -> Result<()> {
+        let fs = &*self.inner.context.env.fs;
+        let file = fs.open_random_access(path, IoMode::Buffered)?;
+        let size = file.size()?;
+        let Some(offset) = global_sequence_offset(file, size)? else {
+            let message = "the table has no place for a sequence number";
+            return Err(Error::invalid_argument(message).at(path));
+        };
+        let file = fs.reopen_writable(path)?;
+        file.write_at(offset, &sequence.to_le_bytes())?;
+        file.sync()
+    }
+
+    /// The files are the tree's from now on. With `moves` the originals lose their own names.
+    pub(in crate::db) fn keep(mut self, moves: bool) {
+        self.are_kept = true;
+        let originals = self.files.iter().filter_map(|file| file.original.as_deref());
+        for original in originals.filter(|_| moves) {
+            if let Err(error) = self.inner.context.env.fs.remove(original) {
+                tracing::warn!(%error, "cannot remove the original of a table that was moved");
+            }
+        }
+    }
+}
+
+impl Drop for BroughtIn<'_> {
+    fn drop(&mut self) {
+        for file in self.files.iter().filter(|_| !self.are_kept) {
+            // The error that led here matters more; what stays is removed at the next opening.
+            let _ = self.inner.context.env.fs.remove(&file.path);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Tables that were written outside of the database.
+
+use std::path::Path;
+
+use crate::base::{Error, Result};
+use crate::db::{ColumnFamily, ExternalFiles};
+use crate::front::database::Db;
+use crate::front::family::Family;
+use crate::options::IngestExternalFileOptions;
+
+impl Family {
+    /// Makes tables that an [`SstFileWriter`](crate::SstFileWriter) or RocksDB's wrote part of the
+    /// family, all or none, without rewriting them. Their entries are newer than all that was
+    /// written before; of several tables the later one wins. Snapshots do not see them.
+    ///
+    /// The tables are durable when the call returns. It flushes memtables that have keys in the
+    /// range of a table, and writers wait for that and for a sync.
+    ///
+    /// ```
+    /// use flagstone::{Db, IngestExternalFileOptions, SstFileWriter, SstFileWriterOptions};
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let (table, path) = (directory.path().join("days.sst"), directory.path().join("db"));
+    /// let db = Db::open(path)?;
+    /// let mut writer = SstFileWriter::create(&table, &SstFileWriterOptions::new(&db.options()))?;
+    /// for day in 0..1000 {
+    ///     writer.put(format!("day {day:03}"), "sunny")?;
+    /// }
+    /// writer.finish()?;
+    /// let moved = IngestExternalFileOptions { move_files: true, ..Default::default() };
+    /// db.ingest_external_files(&[table], &moved)?;
+    /// assert_eq!(db.get("day 042")?.unwrap(), "sunny");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Each names the file, and nothing is ingested:
+    /// - `InvalidArgument`: no files; a table without entries, of another comparator or family,
+    ///   that a database wrote (unless `allow_db_generated_files`), with merge operands though the
+    ///   family has no merge operator, or that does not fit as the options ask; a family whose
+    ///   values expire.
+    /// - `Corruption`: a damaged file. `NotSupported`: one that this engine does not read.
+    /// - `TryAgain`: a table does not fit into the last level, as
+    ///   `fail_if_not_bottommost_level` asks.
+    /// - `IoError`; `ColumnFamilyDropped`; `ShutdownInProgress`.
+    #[doc(alias = "IngestExternalFile")]
+    pub fn ingest_external_files(
+        &self,
+        files: &[impl AsRef<Path>],
+        options: &IngestExternalFileOptions,
+    ) -> Result<()> {
+        let family = self.engine_family();
+        refuse_expiring(self.view().expires, family)?;
+        self.engine().ingest_external_files(family, files, options)
+    }
+}
+
+impl Db {
+    /// As [`Family::ingest_external_files`], into several families by one atomic change.
+    ///
+    /// ```
+    /// use flagstone::{Db, ExternalFiles, SstFileWriter, SstFileWriterOptions};
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let (table, path) = (directory.path().join("users.sst"), directory.path().join("db"));
+    /// # let db = Db::builder(path).column_family("users", |_| {}).open()?;
+    /// # let users = db.column_family("users")?;
+    /// # let mut writer = SstFileWriter::create(&table, &SstFileWriterOptions::default())?;
+    /// # writer.put("ada", "1815")?;
+    /// # writer.finish()?;
+    /// users.put("alan", "1912")?;
+    /// let mut of_users = ExternalFiles::new(&users, [&table]);
+    /// of_users.atomic_replace_range = Some((b"a".to_vec(), b"b".to_vec()));
+    /// db.ingest_together(&[of_users])?;
+    /// assert_eq!(users.keys().collect::<flagstone::Result<Vec<_>>>()?, [b"ada"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there; `InvalidArgument` also for a family that is named twice, and for keys outside of
+    /// the range that is replaced.
+    #[doc(alias = "IngestExternalFiles")]
+    pub fn ingest_together(&self, groups: &[ExternalFiles]) -> Result<()> {
+        let engine = &self.view().engine;
+        for ExternalFiles { family, .. } in groups {
+            refuse_expiring(engine.expires(family.id()), family)?;
+        }
+        engine.base().ingest_together(groups)
+    }
+}
+
+impl From<&Family> for ColumnFamily {
+    fn from(family: &Family) -> Self {
+        family.engine_family().clone()
+    }
+}
+
+/// The tables' values have no stamps.
+fn refuse_expiring(expires: bool, family: &ColumnFamily) -> Result<()> {
+    if !expires {
+        return Ok(());
+    }
+    let message = format!(
+        "the values of column family '{}' expire, and those of tables do not",
+        family.name()
+    );
+    Err(Error::invalid_argument(message))
+}
