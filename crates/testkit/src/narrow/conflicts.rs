@@ -9,6 +9,8 @@ use crate::steps;
 type Change = fn(&Db, &str) -> Result<()>;
 type Track = fn(&Db, &mut Transaction, &str) -> Result<()>;
 type Move = fn(&Db);
+type Way = (&'static str, Track, bool);
+type Place = (&'static str, Move);
 
 /// How another writes a key.
 const CHANGES: [(&str, Change); 5] = [
@@ -20,7 +22,7 @@ const CHANGES: [(&str, Change); 5] = [
 ];
 
 /// How a transaction comes to track a key; where the last word is `false`, it does not.
-const WAYS: [(&str, Track, bool); 8] = [
+const WAYS: [Way; 8] = [
     ("read for update", |db, it, key| it.get_for_update(db, key).map(drop), true),
     ("put", |db, it, key| it.put(db, key, "3"), true),
     ("merge", |db, it, key| it.merge(db, key, "3"), true),
@@ -56,7 +58,7 @@ const WAYS: [(&str, Track, bool); 8] = [
 ];
 
 /// Where the writes are when the transactions commit.
-const PLACES: [(&str, Move); 4] = [
+const PLACES: [Place; 4] = [
     ("the memtable", |_| {}),
     ("an immutable memtable", |db| {
         let options = FlushOptions { wait: false, ..FlushOptions::default() };
@@ -75,51 +77,51 @@ const PLACES: [(&str, Move); 4] = [
 /// # Panics
 /// If a conflict is missed, or seen where there is none.
 pub fn conflicts() {
-    for (number, (place, move_there)) in (0..).zip(PLACES) {
-        let env = steps::world(Env::memory().fs, number);
-        let opened = Db::builder("/db").options(|options| {
-            options.env = env;
-            options.cf.merge_with("last", |_, _, operands| operands.last().map(|it| it.to_vec()));
-        });
-        let db = opened.open().expect("a new database");
-        let all = || CHANGES.iter().flat_map(|change| WAYS.iter().map(move |way| (change, way)));
-        let keys = |change: &str, way: &str| {
-            let key = format!("{change}, {way}");
-            (format!("{key}, before"), format!("{key}, meanwhile"), format!("{key}, never"))
-        };
-        for ((change, _), (way, ..)) in all() {
-            let (before, meanwhile, never) = keys(change, way);
-            for key in [before, meanwhile, never] {
-                db.put(key, "1").expect("a write");
-            }
-        }
-        db.flush().expect("a flush");
-        db.compact().expect("a compaction");
-        let mut begun = Vec::new();
-        for ((change, write), (way, track, is_tracked)) in all() {
-            let (before, meanwhile, never) = keys(change, way);
-            let track = |key: &str| {
-                let mut transaction = db.begin();
-                track(&db, &mut transaction, key).expect("a step of a transaction");
-                transaction.put(&db, format!("{key}, written"), "3").expect("a change");
-                transaction
-            };
-            // The last write before a transaction is none of its conflicts, and the first one after
-            // it is one.
-            write(&db, &before).expect("a write");
-            let earlier = track(&before);
-            let (changed, unchanged) = (track(&meanwhile), track(&never));
-            write(&db, &meanwhile).expect("a write");
-            begun.push((meanwhile, changed, *is_tracked));
-            begun.push((before, earlier, false));
-            begun.push((never, unchanged, false));
-        }
-        move_there(&db);
-        for (key, transaction, is_conflict) in begun {
-            check(&db, &format!("{key}, in {place}"), &key, transaction, is_conflict);
-        }
-        db.close().expect("a clean close");
+    let lives = PLACES.iter().flat_map(|place| WAYS.iter().map(move |way| (place, way)));
+    // Transactions that track keys in another way may keep what these must keep themselves.
+    for (number, (place, way)) in (0..).zip(lives) {
+        live(number, place, way);
     }
+}
+
+fn live(number: u64, (place, move_there): &Place, (way, track, is_tracked): &Way) {
+    let env = steps::world(Env::memory().fs, number);
+    let opened = Db::builder("/db").options(|options| {
+        options.env = env;
+        options.cf.merge_with("last", |_, _, operands| operands.last().map(|it| it.to_vec()));
+    });
+    let db = opened.open().expect("a new database");
+    let when = ["before", "meanwhile", "never"];
+    for (change, _) in CHANGES {
+        for when in when {
+            db.put(format!("{change} {when}"), "1").expect("a write");
+        }
+    }
+    db.flush().expect("a flush");
+    db.compact().expect("a compaction");
+    let begin = |key: &str| {
+        let mut transaction = db.begin();
+        track(&db, &mut transaction, key).expect("a step of a transaction");
+        transaction.put(&db, format!("{key}, written"), "3").expect("a change");
+        transaction
+    };
+    let mut begun = Vec::new();
+    for (change, write) in CHANGES {
+        let [before, meanwhile, never] = when.map(|when| format!("{change} {when}"));
+        // The last write before a transaction is none of its conflicts, and the first one after it
+        // is one.
+        write(&db, &before).expect("a write");
+        let (earlier, changed, unchanged) = (begin(&before), begin(&meanwhile), begin(&never));
+        write(&db, &meanwhile).expect("a write");
+        begun.push((meanwhile, changed, *is_tracked));
+        begun.push((before, earlier, false));
+        begun.push((never, unchanged, false));
+    }
+    move_there(&db);
+    for (key, transaction, is_conflict) in begun {
+        check(&db, &format!("{way}, {key}, in {place}"), &key, transaction, is_conflict);
+    }
+    db.close().expect("a clean close");
 }
 
 fn check(db: &Db, what: &str, key: &str, mut transaction: Transaction, is_conflict: bool) {

@@ -109,8 +109,8 @@ impl<'a> Worker<'a> {
         self.shared.keys[self.random.usize(..IN_USE)].load(Ordering::Relaxed)
     }
 
-    fn options(&mut self) -> WriteOptions {
-        WriteOptions { sync: self.chance(100), ..WriteOptions::default() }
+    fn synced(&mut self, one_in: u32) -> WriteOptions {
+        WriteOptions { sync: self.chance(one_in), ..WriteOptions::default() }
     }
 
     /// Some transactions look for deadlocks, others run into them; a few take too long.
@@ -164,7 +164,8 @@ impl<'a> Worker<'a> {
             return self.note(begun, Outcome::Failed, running.steps);
         }
         self.note(begun, Outcome::Unknown, running.steps)?;
-        let options = self.options();
+        // A sync takes long: it is then that a transaction expires while it is written.
+        let options = self.synced(if options.expiration.is_some() { 2 } else { 100 });
         let committed = running.transaction.commit_with(&options);
         self.ended(committed)
     }
@@ -174,7 +175,7 @@ impl<'a> Worker<'a> {
         match self.random.u8(..16) {
             0..3 => self.append_by_put(running, key),
             3..6 => self.append_by_merge(running, key),
-            6..9 => self.read_locked(running, key),
+            6..9 => self.read_locked(running, key).map(drop),
             9..12 => self.read(running, key),
             12 => self.scan(running),
             13 => self.read_and_undo(running, key),
@@ -192,16 +193,14 @@ impl<'a> Worker<'a> {
     }
 
     fn append_by_put(&mut self, running: &mut Running, key: Key) -> Result<()> {
-        let family = self.shared.lists.family(key);
-        let found = running.transaction.get_for_update(family, to_bytes(key))?;
-        let list = to_list(found.as_deref());
-        running.steps.push(Step::Read { how: Read::Locked, key, list: list.clone() });
+        let list = self.read_locked(running, key)?;
         if list.len() >= LENGTH_MAX {
             self.shared.retire(key);
             return Ok(());
         }
         let value = self.shared.value();
         let elements: Vec<u8> = list.into_iter().chain([value]).flat_map(to_element).collect();
+        let family = self.shared.lists.family(key);
         running.transaction.put(family, to_bytes(key), elements)?;
         running.steps.push(Step::Append { key, value });
         Ok(())
@@ -216,8 +215,9 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// With locks, every second of them is shared.
-    fn read_locked(&mut self, running: &mut Running, key: Key) -> Result<()> {
+    /// Reads for update. With locks, every second of these is shared; if the list is appended to
+    /// then, the lock is strengthened.
+    fn read_locked(&mut self, running: &mut Running, key: Key) -> Result<Vec<Value>> {
         let family = self.shared.lists.family(key);
         let found = if self.random.bool() {
             running.transaction.get_for_update(family, to_bytes(key))?
@@ -225,8 +225,8 @@ impl<'a> Worker<'a> {
             running.transaction.get_shared(family, to_bytes(key))?
         };
         let list = to_list(found.as_deref());
-        running.steps.push(Step::Read { how: Read::Locked, key, list });
-        Ok(())
+        running.steps.push(Step::Read { how: Read::Locked, key, list: list.clone() });
+        Ok(list)
     }
 
     fn read(&mut self, running: &mut Running, key: Key) -> Result<()> {
@@ -313,7 +313,7 @@ impl<'a> Worker<'a> {
             steps.push(Step::Append { key, value });
         }
         self.note(begun, Outcome::Unknown, steps)?;
-        let options = self.options();
+        let options = self.synced(100);
         let written = self.shared.db.write_with(batch, &options);
         self.ended(written)
     }
