@@ -54,6 +54,7 @@ pub enum Command {
     Compact(commands::compact::Arguments),
     Flush(commands::flush::Arguments),
     Checkpoint(commands::checkpoint::Arguments),
+    Transactions(commands::transactions::Arguments),
     #[command(alias = "list_column_families")]
     ListFamilies(commands::list_families::Arguments),
     #[command(alias = "create_column_family")]
@@ -144,6 +145,7 @@ impl CommandLine {
             Command::Compact(arguments) => commands::compact::run(arguments, common),
             Command::Flush(arguments) => commands::flush::run(arguments, common),
             Command::Checkpoint(arguments) => commands::checkpoint::run(arguments, common),
+            Command::Transactions(arguments) => commands::transactions::run(arguments, common),
             Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
             Command::CreateFamily(arguments) => commands::create_family::run(arguments, common),
             Command::DropFamily(arguments) => commands::drop_family::run(arguments, common),

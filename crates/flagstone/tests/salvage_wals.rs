@@ -316,7 +316,7 @@ fn a_wal_that_ends_with_a_batch_that_is_not_taken_is_not_cut_off() {
     std::fs::write(&files[1], second).expect("a log");
     let report = rebuild(&copy, &scratch.path().join("db"));
     let [loss] = &report.losses[..] else { panic!("{report:#?}") };
-    assert_eq!(loss.error.code(), Code::NotSupported, "{report:#?}");
+    assert!(loss.error.message().contains("transaction 'xid' was prepared"), "{report:#?}");
 }
 
 /// Whoever opened what a salvage had saved with the `wal_dir` of the source had the source's WALs

@@ -48,6 +48,7 @@ const ROOMS: &[&[&str]] = &[
         "properties",
         "ranges",
         "space",
+        "two_phase",
         "updates",
         "value_pieces",
         "wal_files",

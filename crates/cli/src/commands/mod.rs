@@ -29,6 +29,7 @@ pub mod scan;
 pub mod space;
 pub mod sst;
 pub mod stats;
+pub mod transactions;
 pub mod verify;
 pub mod wal;
 mod write;

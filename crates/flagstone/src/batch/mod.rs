@@ -1,6 +1,7 @@
 //! Write batches: several operations that take effect together, in RocksDB's representation.
 
 mod format;
+mod markers;
 mod operation;
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,7 @@ mod statistics;
 mod tables;
 mod trace;
 mod tree;
+mod two_phase;
 mod updates;
 mod value_pieces;
 mod wal_files;
@@ -90,6 +91,7 @@ pub(crate) use settings::{compression_options, leveled_settings, table_builder_s
 pub use space::SpaceUsage;
 pub use statistics::{Statistics, Ticker};
 pub use tree::directory_owner::another_owner;
+pub use two_phase::{PreparedTransaction, TwoPhase};
 pub use updates::position::UpdatePosition;
 pub use updates::{Update, Updates};
 pub use value_pieces::BlobWriter;

@@ -102,6 +102,9 @@ settings! {
     /// Bytes reserved ahead for the MANIFEST, without changing its size; 0 for none. Needs
     /// `allow_fallocate`. Unused bytes are released when the database is closed.
     fixed manifest_preallocation_size: u64 = 0, in 0..=1 << 30;
+    /// Allows transactions that are prepared in the WAL before they are committed. Without it, a
+    /// database in which one is prepared and not decided cannot be opened for writing.
+    fixed allow_2pc: bool = false;
     /// Keeps writes recovered from WALs in memory where possible, instead of flushing them.
     fixed avoid_flush_during_recovery: bool = false;
     /// Closes without flushing. Writes made without the WAL are then lost.

@@ -164,7 +164,6 @@ const fn table(name: &'static str, defaults: &'static [&'static str]) -> Known {
 pub const KNOWN: &[Known] = &[
     db("access_hint_on_compaction_start", &["NORMAL"]).one_version(),
     db("advise_random_on_open", &["true", "1"]),
-    db("allow_2pc", &["false", "0"]),
     // Writers always insert side by side, where the memtable can; RocksDB wants it said for some.
     db("allow_concurrent_memtable_write", &["true", "1", "false", "0"]),
     db("allow_data_in_errors", &["false", "0"]),

@@ -18,15 +18,19 @@ use std::sync::Arc;
 use super::directory::{Files, Listed};
 use super::families::Families;
 use super::files::SourceFiles;
+use super::prepared::{PreparedFamilies, PreparedOperations};
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
 use super::runs::LogRuns;
 use crate::base::{
     ColumnFamilyId, Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result,
     SequenceNumber, ValueType,
 };
-use crate::batch::{BatchView, Operation};
+use crate::batch::{BatchSummary, BatchView, Operation};
 use crate::env::RandomAccessFile;
-use crate::wal::{Damage, DamageKind, Event, Gap, Noted, Reader, ReaderOptions, WalEnd, number_at};
+use crate::wal::{
+    Damage, DamageKind, Event, Gap, Noted, Reader, ReaderOptions, WalEnd, is_plain, number_at,
+    shares_numbers,
+};
 
 /// The families of which WALs have batches that count. What is damaged is told when they are read
 /// for good.
@@ -34,7 +38,7 @@ pub(super) fn families_in_logs(
     source: &Arc<SourceFiles>,
     wals: &Files,
 ) -> BTreeSet<ColumnFamilyId> {
-    let mut found = BTreeSet::new();
+    let (mut found, mut prepared) = (BTreeSet::new(), PreparedFamilies::default());
     for (&number, listed) in
         wals.iter().flat_map(|(number, files)| files.iter().map(move |file| (number, file)))
     {
@@ -45,14 +49,9 @@ pub(super) fn families_in_logs(
                 Err(_) | Ok(Event::End) => break,
                 Ok(Event::Damage(_)) => {}
                 Ok(Event::Record(record)) => {
-                    let counts = |batch: &BatchView<'_>| {
-                        batch.validate().is_ok_and(|summary| !summary.has_transaction_markers)
-                    };
-                    let batch = BatchView::parse(record).ok().filter(counts);
-                    let operations = batch.into_iter().flat_map(|batch| batch.iter());
-                    found.extend(
-                        operations.map_while(Result::ok).filter_map(|operation| operation.family()),
-                    );
+                    // What is wrong with it is told later.
+                    let named = BatchView::parse(record).and_then(|batch| prepared.families(batch));
+                    found.extend(named.unwrap_or_default());
                 }
             }
         }
@@ -137,66 +136,7 @@ pub(super) struct Logs<'a, 'b> {
     pub(super) torn: BTreeMap<FileNumber, Option<usize>>,
     /// Whether they are out of the archive: tables have had all of it.
     pub(super) is_archive: bool,
-    /// Whether operations share numbers in the file that is being read, once that was asked.
-    pub(super) sharing: Option<bool>,
-}
-
-/// The sequence numbers of a batch's operations.
-struct Sequences<'a> {
-    next: SequenceNumber,
-    are_shared: bool,
-    /// The keys that have the next one, if it is shared; whether they begin a deleted range.
-    keys: BTreeSet<(ColumnFamilyId, bool, &'a [u8])>,
-}
-
-impl<'a> Sequences<'a> {
-    fn take(&mut self, operation: &Operation<'a>) -> SequenceNumber {
-        let sequence = self.next;
-        let place = operation.family().zip(operation.entry());
-        let Some((family, (kind, key, _))) = place.filter(|_| self.are_shared) else {
-            self.next += u64::from(operation.takes_sequence());
-            return sequence;
-        };
-        let place = (family, kind == ValueType::RangeDeletion, key);
-        if !self.keys.insert(place) {
-            self.end_part();
-            self.keys.insert(place);
-        }
-        self.next
-    }
-
-    /// What follows has other numbers.
-    fn end_part(&mut self) {
-        self.next += u64::from(!self.keys.is_empty());
-        self.keys.clear();
-    }
-}
-
-/// Whether batches that end at a mark have numbers for fewer operations than they hold: those of
-/// write-prepared transactions do. Others end so where an empty transaction was written together
-/// with them. What follows tells; if nothing does, they do.
-fn shares_numbers(file: Arc<dyn RandomAccessFile>, number: FileNumber) -> bool {
-    let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
-    let mut reader = Reader::with_options(file, number, options);
-    let mut behind_mark = None;
-    let mut has_other = false;
-    loop {
-        match reader.next_event() {
-            Err(_) | Ok(Event::End) => return !has_other,
-            Ok(Event::Damage(_)) => behind_mark = None,
-            Ok(Event::Record(record)) => {
-                let Ok(batch) = BatchView::parse(record) else { continue };
-                match behind_mark.take() {
-                    Some(next) if batch.sequence() < next => return true,
-                    Some(next) => has_other |= batch.sequence() == next,
-                    None => {}
-                }
-                let ends_in_mark =
-                    batch.validate().is_ok_and(|summary| summary.ends_in_noop && summary.count > 1);
-                behind_mark = ends_in_mark.then(|| batch.next_sequence());
-            }
-        }
-    }
+    pub(super) prepared: PreparedOperations,
 }
 
 impl Logs<'_, '_> {
@@ -213,7 +153,7 @@ impl Logs<'_, '_> {
         let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
         self.ends.entry(number).or_default();
         // Files of a number need not be copies.
-        self.sharing = None;
+        self.prepared.forget_sharing();
         let mut reader = Reader::with_options(file, number, options);
         let records = self.read_all(&mut reader, number, listed)?;
         if let Some(noted) = Noted::by_rocksdb(&reader) {
@@ -323,39 +263,58 @@ impl Logs<'_, '_> {
         let batch = parsed.map_err(Refused::Batch)?;
         end.last_sequence = batch.sequence().max(end.last_sequence);
         let summary = batch.validate().map_err(Refused::Batch)?;
-        if summary.has_transaction_markers {
-            return Err(Refused::Batch(Error::not_supported(
-                "a batch of a two-phase transaction; salvage does not check whether it was committed",
-            )));
-        }
         let is_timestamped = |id| reader.timestamp_size(id) > 0;
         if batch.iter().flatten().filter_map(|operation| operation.family()).any(is_timestamped) {
             return Err(Refused::Batch(Error::not_supported(
                 "a batch whose keys end in user timestamps",
             )));
         }
-        let are_shared =
-            summary.ends_in_noop && summary.count > 1 && self.shares_numbers(reader, wal);
-        let mut sequences = Sequences { next: batch.sequence(), are_shared, keys: BTreeSet::new() };
-        let mut taken = 0;
-        for operation in batch.iter() {
-            let operation = operation.map_err(Refused::Batch)?;
-            if matches!(operation, Operation::Noop) {
-                sequences.end_part();
+        let (next, taken) = if is_plain(summary) {
+            let (mut next, mut taken) = (batch.sequence(), 0);
+            for operation in batch.iter() {
+                let operation = operation.map_err(Refused::Batch)?;
+                let kept = self.take(&operation, next, wal).map_err(Refused::Output)?;
+                taken += u64::from(kept);
+                next += u64::from(operation.takes_sequence());
             }
-            if operation.family().is_none() {
-                continue;
-            }
-            let sequence = sequences.take(&operation);
-            taken += u64::from(self.take(&operation, sequence, wal).map_err(Refused::Output)?);
-        }
-        let last = sequences.next.saturating_sub(1).min(MAX_SEQUENCE_NUMBER);
+            (next, taken)
+        } else {
+            self.marked(batch, summary, wal, reader)?
+        };
+        let last = next.saturating_sub(1).min(MAX_SEQUENCE_NUMBER);
         *self.last_sequence = last.max(*self.last_sequence);
         Ok(taken)
     }
 
-    fn shares_numbers(&mut self, reader: &Reader, wal: FileNumber) -> bool {
-        *self.sharing.get_or_insert_with(|| shares_numbers(reader.file().clone(), wal))
+    /// Takes what a record writes that prepares or decides transactions, or whose operations may
+    /// share numbers: the number behind it, and how many operations are wanted.
+    fn marked(
+        &mut self,
+        batch: BatchView<'_>,
+        summary: BatchSummary,
+        wal: FileNumber,
+        reader: &Reader,
+    ) -> Result<(SequenceNumber, u64), Refused> {
+        let mut prepared = std::mem::take(&mut self.prepared);
+        let read = prepared.read(
+            batch,
+            summary,
+            || shares_numbers(reader.file().clone(), wal),
+            &mut |operation, sequence| self.take(operation, sequence, wal),
+        );
+        self.prepared = prepared;
+        read
+    }
+
+    /// All logs are read: what was prepared and never decided is lost.
+    pub(super) fn finish(self) {
+        for name in self.prepared.names() {
+            let message = format!(
+                "transaction '{}' was prepared and not decided; what it would have written is left out",
+                name.escape_ascii()
+            );
+            self.report.lose(Error::not_supported(message), None);
+        }
     }
 
     /// Takes an operation if its family wants it.
@@ -427,7 +386,7 @@ impl Logs<'_, '_> {
 }
 
 /// Why a batch is not taken.
-enum Refused {
+pub(super) enum Refused {
     /// It cannot be read.
     Batch(Error),
     /// The new database cannot be written.

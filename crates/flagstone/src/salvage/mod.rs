@@ -25,6 +25,7 @@ mod losses;
 mod merge;
 mod output;
 mod permitted;
+mod prepared;
 mod report;
 mod runs;
 mod survey;
@@ -55,6 +56,7 @@ use logs::{Logs, by_own_numbers, families_in_logs};
 use merge::Merge;
 use output::Target;
 use permitted::check_permitted;
+use prepared::PreparedOperations;
 pub use report::{
     LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind,
 };
@@ -357,7 +359,7 @@ impl Salvage<'_> {
             unreadable: BTreeSet::new(),
             torn: BTreeMap::new(),
             is_archive,
-            sharing: None,
+            prepared: PreparedOperations::default(),
         };
         for (&number, files) in wals {
             for listed in files {
@@ -372,6 +374,7 @@ impl Salvage<'_> {
                 (self.progress)(self.at);
             }
         }
+        logs.finish();
         Ok(())
     }
 

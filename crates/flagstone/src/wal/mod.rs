@@ -12,6 +12,7 @@ mod fixture_tests;
 mod format;
 mod gap;
 mod mode;
+mod numbering;
 mod physical;
 mod pieces;
 mod predecessor;
@@ -21,6 +22,7 @@ mod reader_tests;
 mod recovery;
 #[cfg(test)]
 mod recovery_tests;
+mod sections;
 mod space;
 #[cfg(test)]
 mod test_support;
@@ -33,6 +35,7 @@ pub use damage::{Damage, DamageKind};
 pub use format::{BLOCK_SIZE, LEGACY_HEADER_SIZE, PredecessorWal, tail_of};
 pub use gap::{Gap, number_at};
 pub use mode::{RecoveryMode, Verdict};
+pub use numbering::{Numbering, shares_numbers};
 pub use physical::{byte_with_wrong_bit, has_unknown_type, records_within};
 pub use pieces::{Checks, Fault, Reading};
 pub use predecessor::{Noted, WalEnd};
@@ -41,4 +44,5 @@ pub use recovery::{
     Applied, Apply, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop,
     missing_wal, replay,
 };
+pub use sections::{SectionCounts, Sections, Sharing, Step as SectionStep, is_plain};
 pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

@@ -12,12 +12,12 @@
 //!    was wrong.
 //! 4. If a blob that it names is not whole ([`Fault::Lost`]), that is judged like a record that is
 //!    cut off. Else the batch is applied. Any error fails recovery in every mode: a merge without
-//!    operator is the caller's mistake and no damage, and two-phase commit is what this engine
-//!    lacks. Others can read such a log; to go on without the batch would remove it.
+//!    operator is the caller's mistake and no damage. To go on without the batch would remove it.
 //! 5. No batch may begin before the one before it ended: two writes must not have the same sequence
 //!    number. That fails in every mode but [`RecoveryMode::SkipAnyCorruptedRecords`], which leaves
-//!    out the batch if it ends no earlier than the one before it. Write-prepared transactions,
-//!    whose operations share a number, fail in every mode: this engine lacks them, too.
+//!    out the batch if it ends no earlier than the one before it. Prepared transactions take no
+//!    numbers, or take them for their markers as well ([`super::sections`]): whoever applies a
+//!    batch says where it ends.
 //!
 //! [`super::pieces`] reads the logs, and may be ahead; what it finds counts in the order of the
 //! logs.
@@ -54,6 +54,8 @@ pub struct ReplayRecord<'a> {
     pub offset: u64,
     /// The batch; all of it has been read once without error.
     pub batch: BatchView<'a>,
+    /// What that reading found.
+    pub summary: BatchSummary,
     /// What was read together with it: its own bytes lie in there.
     pub piece: &'a Arc<Vec<u8>>,
 }
@@ -183,16 +185,14 @@ pub struct Expected {
     pub lowest: SequenceNumber,
     /// When they do: what a running database goes on with.
     pub highest: SequenceNumber,
-    /// Whether the batch before ends as those of write-prepared transactions do.
-    pub is_behind_noop: bool,
 }
 
 impl Expected {
     /// Behind a batch whose operations took the numbers before `next`.
     pub fn behind(batch: BatchView<'_>, summary: BatchSummary, next: SequenceNumber) -> Self {
-        let highest =
-            if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
-        Self { lowest: next, highest, is_behind_noop: summary.ends_in_noop }
+        let is_as_counted = !summary.has_transaction_markers && !summary.ends_in_noop;
+        let highest = if is_as_counted { next.max(batch.next_sequence()) } else { next };
+        Self { lowest: next, highest }
     }
 
     /// Whether history may go on at this number.
@@ -201,16 +201,11 @@ impl Expected {
     }
 
     /// # Errors
-    /// `Corruption` if the batch takes a number that was taken before; `NotSupported` if its
-    /// operations need not have taken it.
+    /// `Corruption` if the batch takes a number that was taken before.
     pub fn check(self, batch: BatchView<'_>) -> Result<()> {
         let (begin, end) = (batch.sequence(), self.lowest);
         if begin >= end {
             return Ok(());
-        }
-        if self.is_behind_noop {
-            return Err(Error::not_supported("the WAL holds write-prepared transactions")
-                .advise(Remedy::DecidePrepared));
         }
         let message = format!(
             "the sequence number goes back: a batch begins at {begin}, the one before it ends before {end}"
@@ -326,7 +321,7 @@ impl Replay {
             let lost = fault.lost().map_err(locate)?;
             return self.obey(self.mode.judge_lost_blob(), wal.number, false, || locate(lost));
         }
-        // Those of transactions need not take numbers; they are refused as what they are.
+        // Those of transactions need not take numbers.
         if let Some(expected) = self.expected.filter(|_| !summary.has_transaction_markers)
             && let Err(error) = expected.check(batch)
         {
@@ -334,8 +329,8 @@ impl Replay {
             let verdict = if goes_back { Verdict::Fail } else { self.mode.judge_overlap() };
             return self.obey(verdict, wal.number, false, || locate(error));
         }
-        let record =
-            ReplayRecord { wal: wal.number, offset: finding.offset, batch, piece: found.piece };
+        let (offset, piece) = (finding.offset, found.piece);
+        let record = ReplayRecord { wal: wal.number, offset, batch, summary, piece };
         let next = match apply(&record) {
             Ok(Applied::Until(next)) => next,
             Ok(Applied::Failed(error)) => return Err(error),

@@ -101,9 +101,6 @@ const NOT_DAMAGED: &str = "
   a b:merge c                     | ERR no operator             | ERR no operator           | ERR no oper   | ERR no oper
   a b:merge / c                   | ERR no operator             | ERR no operator           | ERR no oper   | ERR no oper
   a b:prepare c                   | ERR two-phase               | ERR two-phase             | ERR two-phase | ERR two-phase
-  a b:written c                   | ERR write-prepared          | ERR write-prepared        | ERR write-pre | ERR write-pre
-  a b:written d                   | ERR write-prepared          | ERR write-prepared        | ERR write-pre | ERR write-pre
-  a b:written e                   | a b 2 3 e                   | a b 2 3 e                 | a b 2 3 e     | a b 2 3 e
   a stamped b                     | ERR user timestamps         | ERR user timestamps       | ERR user time | ERR user time
   a b!crc / stamped tiny c        | ERR checksum mismatch       | ERR checksum mismatch     | a             | ERR user time
   a stamped7 b stamped            | a b                         | a b                       | a b           | a b

@@ -257,7 +257,7 @@ impl Remedy {
                  built in and no merge operator is used, the OPTIONS files may be moved away."
             }
             Self::DecidePrepared => {
-                "with RocksDB, commit or roll back the prepared transactions, flush all families, and close the database"
+                "open it with allow_2pc, and commit the transactions that are prepared or roll them back (flagstone transactions)"
             }
             Self::ReadUnstamped => "read it as it is, by `Db` or without --ttl",
             Self::NameEmptyTarget => {

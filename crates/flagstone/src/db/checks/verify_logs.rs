@@ -28,7 +28,8 @@ use crate::db::opening::blob_checks::BlobChecks;
 use crate::db::opening::replay_inserts::Targets;
 use crate::env::RandomAccessFile;
 use crate::wal::{
-    Checks, Damage, Event, Expected, Fault, Gap, Noted, Reader, ReaderOptions, WalEnd,
+    Checks, Damage, Event, Expected, Fault, Gap, Noted, Reader, ReaderOptions, SectionCounts,
+    WalEnd, is_plain, shares_numbers,
 };
 
 /// What was found in log files.
@@ -82,6 +83,7 @@ fn look_through_logs(db: &Arc<DbInner>) -> Result<LogReport> {
         report: LogReport::default(),
         ends: BTreeMap::new(),
         expected: None,
+        sections: SectionCounts::default(),
         torn: Vec::new(),
         unreadable: BTreeSet::new(),
     };
@@ -154,6 +156,7 @@ struct Scan {
     report: LogReport,
     ends: BTreeMap<FileNumber, WalEnd>,
     expected: Option<Expected>,
+    sections: SectionCounts,
     /// What no record has followed yet, in the order of WALs.
     torn: Vec<Torn>,
     /// Those of which nobody knows how far they go.
@@ -178,7 +181,7 @@ impl Scan {
             let Some(damage) = damage else {
                 let place = Place { wal: number, until: reader.good_until(), is_first };
                 is_first = false;
-                if let Err(error) = self.record(place, reader.record()) {
+                if let Err(error) = self.record(place, reader.record(), file) {
                     self.fault(error.at(file.path()).at_offset(reader.record_offset()));
                 }
                 continue;
@@ -240,7 +243,12 @@ impl Scan {
     ///
     /// # Errors
     /// What is wrong with it.
-    fn record(&mut self, place: Place, record: &[u8]) -> Result<()> {
+    fn record(
+        &mut self,
+        place: Place,
+        record: &[u8],
+        file: &Arc<dyn RandomAccessFile>,
+    ) -> Result<()> {
         let wal = place.wal;
         let batch = BatchView::parse(record)?;
         if batch.sequence() > MAX_SEQUENCE_NUMBER {
@@ -250,13 +258,19 @@ impl Scan {
             )));
         }
         let summary = batch.validate()?;
-        if batch.count() == 0 {
+        if batch.count() == 0 && !summary.has_transaction_markers {
             return self.mark(place, batch);
         }
-        let mut next = batch.sequence();
-        for operation in batch.iter() {
-            next += u64::from(operation?.takes_sequence());
-        }
+        let next = if is_plain(summary) {
+            let mut next = batch.sequence();
+            for operation in batch.iter() {
+                next += u64::from(operation?.takes_sequence());
+            }
+            next
+        } else {
+            let follows = || Ok(shares_numbers(file.clone(), wal));
+            self.sections.next_sequence(batch, summary, follows)?
+        };
         let in_order = self.expected.map_or(Ok(()), |expected| expected.check(batch));
         if in_order.is_err() && self.torn.last().is_some_and(|torn| torn.wal() == wal) {
             // What a torn value holds may look like a record.

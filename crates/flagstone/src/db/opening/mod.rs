@@ -7,4 +7,5 @@ mod prepared;
 pub(super) mod recovery;
 pub(super) mod replay_inserts;
 pub(super) mod replayed;
+mod settled;
 mod wal_directory;

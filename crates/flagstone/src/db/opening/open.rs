@@ -273,8 +273,7 @@ impl Opening<'_> {
     fn recover(&self, inner: &Arc<DbInner>, missing: Wanted, meter: ProgressMeter) -> Result<()> {
         let recovered = inner.replay_wals(meter)?;
         if self.read_only {
-            inner.finish_read_only(recovered);
-            return Ok(());
+            return inner.finish_read_only(recovered);
         }
         inner.finish_recovery(recovered)?;
         if !missing.is_empty() {

@@ -1,34 +1,362 @@
-//! Transactions that RocksDB has prepared and neither committed nor rolled back.
+//! Transactions that are prepared in WALs, as a replay meets them.
+//!
+//! 1. A prepared section is kept in memory, under the name of its transaction, until the
+//!    transaction is decided or the WALs end. So RocksDB does, and whoever prepared it did.
+//! 2. At the commit its operations are applied, with the numbers that follow in the record of the
+//!    commit. Operations that had numbers from the beginning (write-prepared, write-unprepared) all
+//!    get that of the commit, so that numbers ascend as tables are written on the way: nobody else
+//!    has written their keys meanwhile. If that number cannot be shared, they keep their own. A
+//!    family whose tables may have them already does not get them again.
+//! 3. At the rollback they are forgotten. That of a write-prepared transaction also writes what was
+//!    there before, for what tables have.
+//! 4. What is undecided at the end stays prepared. What a write-prepared transaction has written
+//!    may be in tables by then: `settled` undoes that.
 //!
 //! Once all families have flushed what else a WAL holds, replaying begins behind it, and only
-//! `min_log_number_to_keep` says that such a transaction still stands there: who passes it over
-//! forgets it. Of a write-prepared one the tables hold what it has written, and nothing there tells
-//! that from what is committed.
+//! `min_log_number_to_keep` says that a transaction still stands there. Such WALs are looked
+//! through for sections and decisions alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::base::{Error, FileNumber, Remedy, Result, file_name};
-use crate::batch::{BatchView, Operation};
+use crate::base::{Error, FileNumber, Remedy, Result, SequenceNumber, file_name};
+use crate::batch::{
+    BatchIter, BatchSummary, BatchView, HEADER_SIZE, Operation, TransactionPolicy, WriteBatch,
+};
 use crate::db::DbInner;
-use crate::env::IoMode;
-use crate::wal::{Event, Reader};
+use crate::env::{IoMode, RandomAccessFile};
+use crate::options::Options;
+use crate::wal::{
+    DamageKind, Event, Reader, RecoveryMode, SectionStep, Sections, Sharing, is_plain,
+    shares_numbers,
+};
 
-/// The most bytes that are kept of transactions of which nothing is known yet but that they are
-/// prepared: hundreds of thousands.
-const PREPARED_MAX: usize = 64 << 20;
+/// The most bytes that undecided transactions may take: a compressed WAL may hold more than there
+/// is memory.
+const PREPARED_MAX: usize = 8 << 30;
 
 /// What is shown of a transaction's name: RocksDB gives none more.
 const NAME_MAX: usize = 512;
 
-impl DbInner {
-    /// Looks through WALs, oldest first, that are kept and need no replaying. Damage there is
-    /// nobody's loss.
+/// The transactions that are not decided yet, by their names.
+#[derive(Debug)]
+pub(in crate::db) struct Prepared {
+    undecided: BTreeMap<Vec<u8>, Transaction>,
+    sharing: Sharing,
+    /// Whether any section was met.
+    is_used: bool,
+    /// About what they take, and may take.
+    bytes: usize,
+    bytes_max: usize,
+}
+
+/// What a transaction has written to WALs.
+#[derive(Debug)]
+pub(in crate::db) struct Transaction {
+    pub(in crate::db) policy: TransactionPolicy,
+    /// Whether it was prepared: a write-unprepared one that was not is rolled back.
+    pub(in crate::db) is_prepared: bool,
+    /// Its operations, in order.
+    pub(in crate::db) runs: Vec<Run>,
+    /// Where its latest section stands.
+    wal: FileNumber,
+    offset: u64,
+}
+
+/// Operations that have one number together, or none yet.
+#[derive(Debug)]
+pub(in crate::db) struct Run {
+    /// The WAL that has them.
+    pub(in crate::db) wal: FileNumber,
+    /// A batch.
+    pub(in crate::db) batch: Arc<Vec<u8>>,
+    pub(in crate::db) sequence: Option<SequenceNumber>,
+}
+
+/// A record with markers, and where it stands.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct MarkedRecord<'a> {
+    pub(in crate::db) wal: FileNumber,
+    pub(in crate::db) offset: u64,
+    pub(in crate::db) batch: BatchView<'a>,
+    pub(in crate::db) summary: BatchSummary,
+}
+
+/// What is to be applied.
+pub(in crate::db) enum Due<'a> {
+    Operation(Operation<'a>, SequenceNumber),
+    /// A batch whose operations have numbers from this one on, or share it, for families that need
+    /// what this WAL has.
+    Run {
+        batch: &'a Arc<Vec<u8>>,
+        wal: FileNumber,
+        first: SequenceNumber,
+        is_shared: bool,
+    },
+}
+
+/// Why something was not applied.
+pub(in crate::db) enum Refused {
+    /// Something is wrong with the record.
+    Record(Error),
+    /// Something else is.
+    Elsewhere(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Record(error)
+    }
+}
+
+/// Applies something, and says how many numbers it took.
+pub(in crate::db) type ApplyDue<'a> = dyn FnMut(Due<'_>) -> Result<u64, Refused> + 'a;
+
+impl Default for Prepared {
+    fn default() -> Self {
+        Self::with_limit(PREPARED_MAX)
+    }
+}
+
+impl Prepared {
+    fn with_limit(bytes_max: usize) -> Self {
+        Self {
+            undecided: BTreeMap::new(),
+            sharing: Sharing::default(),
+            is_used: false,
+            bytes: 0,
+            bytes_max,
+        }
+    }
+
+    /// Reads a record, and applies what is to be applied by now. Returns the number behind it.
     ///
     /// # Errors
-    /// `NotSupported` if a transaction is prepared in one, and decided in none, or more are at a
-    /// time than there is memory for; `IoError`.
-    pub(super) fn check_nothing_is_prepared(&self, wals: &[FileNumber]) -> Result<()> {
-        let mut prepared = Prepared::default();
+    /// `Corruption` for sections that are not whole; `NotSupported` for what the engine lacks; what
+    /// `apply` returns.
+    pub(in crate::db) fn read(
+        &mut self,
+        record: MarkedRecord<'_>,
+        file: impl FnOnce() -> Result<Arc<dyn RandomAccessFile>>,
+        apply: &mut ApplyDue<'_>,
+    ) -> Result<SequenceNumber, Refused> {
+        let undecided = &self.undecided;
+        let known = |xid: &[u8]| undecided.get(xid).map(Transaction::shares_numbers);
+        let follows = || Ok(shares_numbers(file()?, record.wal));
+        let are_shared = self.sharing.of(record.batch, record.summary, known, follows)?;
+        let mut sections = Sections::new(record.batch, are_shared);
+        let mut section: Vec<(SequenceNumber, WriteBatch)> = Vec::new();
+        // Whether an operation has the number that the next marker takes.
+        let mut is_taken = false;
+        while let Some(step) = sections.step()? {
+            match step {
+                SectionStep::Plain { operation, sequence, .. } => {
+                    apply(Due::Operation(operation, sequence))?;
+                    is_taken = true;
+                }
+                SectionStep::Prepared { operation, encoded, sequence, .. } => {
+                    if matches!(operation, Operation::BlobIndex { .. }) {
+                        let message = "a prepared transaction has a value in a blob file";
+                        return Err(Error::not_supported(message).into());
+                    }
+                    if section.last().is_none_or(|(last, _)| *last != sequence) {
+                        section.push((sequence, WriteBatch::new()));
+                    }
+                    let (_, batch) = section.last_mut().expect("one was added");
+                    batch.push_encoded(encoded, operation.is_counted())?;
+                }
+                SectionStep::EndSection { xid, policy } => {
+                    self.add(xid, policy, record, std::mem::take(&mut section))?;
+                    is_taken = false;
+                }
+                SectionStep::Commit { xid, timestamp } => {
+                    let Some(transaction) = self.take(xid) else { continue };
+                    if timestamp.is_some() {
+                        let message = "a transaction is committed with a user timestamp";
+                        return Err(Error::not_supported(message).into());
+                    }
+                    if transaction.shares_numbers() {
+                        let own = sections.next_sequence().saturating_sub(1);
+                        let own = Some(own).filter(|_| are_shared && !is_taken);
+                        transaction.apply_shared(own, apply)?;
+                    } else {
+                        let taken =
+                            transaction.apply(record.wal, sections.next_sequence(), apply)?;
+                        sections.skip(taken);
+                    }
+                    is_taken = false;
+                }
+                SectionStep::Rollback { xid } => {
+                    self.take(xid);
+                    is_taken = false;
+                }
+            }
+        }
+        Ok(sections.next_sequence())
+    }
+
+    /// Keeps a section. A write-unprepared transaction has several; otherwise what is prepared
+    /// again is the same.
+    fn add(
+        &mut self,
+        xid: &[u8],
+        policy: TransactionPolicy,
+        record: MarkedRecord<'_>,
+        section: Vec<(SequenceNumber, WriteBatch)>,
+    ) -> Result<()> {
+        self.is_used = true;
+        let is_shared = policy != TransactionPolicy::WriteCommitted;
+        let goes_on = |known: &Transaction| known.shares_numbers() == is_shared && is_shared;
+        let mut runs = match self.take(xid) {
+            Some(known) if goes_on(&known) => known.runs,
+            _ => Vec::new(),
+        };
+        runs.extend(section.into_iter().map(|(sequence, batch)| Run {
+            wal: record.wal,
+            batch: Arc::new(batch.into_bytes()),
+            sequence: Some(sequence).filter(|_| is_shared),
+        }));
+        let is_prepared = policy != TransactionPolicy::WriteUnprepared;
+        let (wal, offset) = (record.wal, record.offset);
+        let transaction = Transaction { policy, is_prepared, runs, wal, offset };
+        self.bytes += transaction.size(xid);
+        self.undecided.insert(xid.to_vec(), transaction);
+        if self.bytes <= self.bytes_max {
+            return Ok(());
+        }
+        Err(Error::not_supported(format!(
+            "the prepared transactions take more than {} bytes of memory, among them transaction '{}'",
+            self.bytes_max,
+            shown(xid)
+        )))
+    }
+
+    fn take(&mut self, xid: &[u8]) -> Option<Transaction> {
+        let transaction = self.undecided.remove(xid)?;
+        self.bytes -= transaction.size(xid);
+        Some(transaction)
+    }
+
+    /// Whether any section was met: entries in memtables may then need WALs that are older than
+    /// those in which they were committed.
+    pub(in crate::db) fn is_used(&self) -> bool {
+        self.is_used
+    }
+
+    /// What is not decided.
+    pub(in crate::db) fn into_undecided(self) -> BTreeMap<Vec<u8>, Transaction> {
+        self.undecided
+    }
+
+    /// Refuses a database that is not to have such transactions.
+    ///
+    /// # Errors
+    /// `NotSupported` if it has any.
+    pub(in crate::db) fn refuse(
+        &self,
+        inner: &DbInner,
+        is_refused: impl Fn(&Transaction) -> bool,
+    ) -> Result<()> {
+        let refused = self.undecided.iter().find(|(_, transaction)| is_refused(transaction));
+        let Some((xid, transaction)) = refused else { return Ok(()) };
+        let message = format!(
+            "transaction '{}' is prepared but neither committed nor rolled back",
+            shown(xid)
+        );
+        let path = file_name::wal(&inner.context.wal_directory, transaction.wal);
+        Err(Error::not_supported(message)
+            .advise(Remedy::DecidePrepared)
+            .at(path)
+            .at_offset(transaction.offset))
+    }
+}
+
+/// The beginning of a transaction's name.
+fn shown(xid: &[u8]) -> impl std::fmt::Display + '_ {
+    xid[..xid.len().min(NAME_MAX)].escape_ascii()
+}
+
+impl Transaction {
+    /// Whether its operations are in memtables before it is decided.
+    pub(in crate::db) fn shares_numbers(&self) -> bool {
+        self.policy != TransactionPolicy::WriteCommitted
+    }
+
+    fn size(&self, xid: &[u8]) -> usize {
+        let runs = self.runs.iter().map(|run| size_of::<Run>() + run.batch.len());
+        xid.len() + size_of::<(Vec<u8>, Self)>() + runs.sum::<usize>()
+    }
+
+    /// The oldest WAL that has something of it.
+    pub(in crate::db) fn oldest_wal(&self) -> FileNumber {
+        self.runs.iter().map(|run| run.wal).min().unwrap_or(self.wal)
+    }
+
+    /// All of its operations.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if they are too many for one batch.
+    pub(in crate::db) fn operations(&self) -> Result<WriteBatch> {
+        let bytes = self.runs.iter().map(|run| run.batch.len()).sum::<usize>();
+        let mut all = WriteBatch::with_capacity(bytes + HEADER_SIZE);
+        for run in &self.runs {
+            all.append(&WriteBatch::from_bytes(run.batch.to_vec())?)?;
+        }
+        Ok(all)
+    }
+}
+
+/// Applying what is committed.
+impl Transaction {
+    /// With numbers from `next` on, to families that need what the WAL of the commit has. Returns
+    /// how many numbers that took.
+    fn apply(
+        &self,
+        wal: FileNumber,
+        next: SequenceNumber,
+        apply: &mut ApplyDue<'_>,
+    ) -> Result<u64, Refused> {
+        let mut taken = 0;
+        for Run { batch, .. } in &self.runs {
+            taken += apply(Due::Run { batch, wal, first: next + taken, is_shared: false })?;
+        }
+        Ok(taken)
+    }
+
+    /// With that number, if no two operations are on one key; otherwise with their own.
+    fn apply_shared(
+        &self,
+        number: Option<SequenceNumber>,
+        apply: &mut ApplyDue<'_>,
+    ) -> Result<(), Refused> {
+        let mut keys = BTreeSet::new();
+        let mut are_distinct = true;
+        for run in &self.runs {
+            for operation in BatchIter::new(&run.batch[HEADER_SIZE..]) {
+                let operation = operation?;
+                let entry = operation.family().zip(operation.entry());
+                let place = entry.map(|(family, (_, key, _))| (family, key));
+                are_distinct &= place.is_none_or(|place| keys.insert(place));
+            }
+        }
+        let number = number.filter(|_| are_distinct);
+        for Run { wal, batch, sequence } in &self.runs {
+            let first = number.or(*sequence).unwrap_or_default();
+            apply(Due::Run { batch, wal: *wal, first, is_shared: true })?;
+        }
+        Ok(())
+    }
+}
+
+impl DbInner {
+    /// Looks through WALs, oldest first, that are kept and need no replaying: all families have in
+    /// tables what these hold for them.
+    ///
+    /// # Errors
+    /// `Corruption` for damage, where `allow_2pc` says that what is prepared counts; without it,
+    /// damage there is nobody's loss. `NotSupported`, `IoError`.
+    pub(in crate::db) fn prepared_in(&self, wals: &[FileNumber]) -> Result<Prepared> {
+        let (mut prepared, settings) = (Prepared::default(), self.context.settings.load_full());
         for number in wals {
             let path = file_name::wal(&self.context.wal_directory, *number);
             let file = match self.context.env.fs.open_random_access(&path, IoMode::Buffered) {
@@ -37,77 +365,39 @@ impl DbInner {
                 Err(error) if error.is_not_found() => continue,
                 Err(error) => return Err(error),
             };
-            let mut reader = Reader::new(file, *number);
+            let mut reader = Reader::new(file.clone(), *number);
             loop {
                 match reader.next_event()? {
                     Event::End => break,
+                    Event::Damage(damage) if may_hide_prepared(&settings, &damage.kind) => {
+                        return Err(damage.to_error(&*file));
+                    }
                     Event::Damage(_) => continue,
                     Event::Record(_) => {}
                 }
                 let Ok(batch) = BatchView::parse(reader.record()) else { continue };
-                for operation in batch.readable() {
-                    match operation {
-                        Operation::EndPrepare { xid } => {
-                            prepared.add(xid, *number, reader.record_offset())
-                        }
-                        Operation::Commit { xid }
-                        | Operation::CommitWithTimestamp { xid, .. }
-                        | Operation::Rollback { xid } => prepared.decide(xid),
-                        _ => {}
-                    }
-                    if prepared.bytes > PREPARED_MAX {
-                        return self.refuse(prepared);
-                    }
+                let Ok(summary) = batch.validate() else { continue };
+                if is_plain(summary) {
+                    continue;
                 }
+                let offset = reader.record_offset();
+                let record = MarkedRecord { wal: *number, offset, batch, summary };
+                let read = prepared.read(record, || Ok(file.clone()), &mut |_| Ok(0));
+                read.map_err(|refused| match refused {
+                    Refused::Record(error) => error.at(&path).at_offset(offset),
+                    Refused::Elsewhere(error) => error,
+                })?;
             }
         }
-        self.refuse(prepared)
-    }
-
-    /// # Errors
-    /// `NotSupported` if any is prepared.
-    fn refuse(&self, mut prepared: Prepared) -> Result<()> {
-        let Some((xid, (number, offset))) = prepared.places.pop_first() else { return Ok(()) };
-        let name = xid[..xid.len().min(NAME_MAX)].escape_ascii();
-        let message = if prepared.bytes > PREPARED_MAX {
-            format!("too many transactions are prepared, among them transaction '{name}'")
-        } else {
-            format!("transaction '{name}' is prepared but neither committed nor rolled back")
-        };
-        let path = file_name::wal(&self.context.wal_directory, number);
-        Err(Error::not_supported(message).advise(Remedy::DecidePrepared).at(path).at_offset(offset))
+        Ok(prepared)
     }
 }
 
-/// Transactions that are not decided yet, by their names: where their records are.
-#[derive(Default)]
-struct Prepared {
-    places: BTreeMap<Vec<u8>, (FileNumber, u64)>,
-    /// About what they take.
-    bytes: usize,
-}
-
-impl Prepared {
-    fn size_of(xid: &[u8]) -> usize {
-        xid.len() + size_of::<(Vec<u8>, (FileNumber, u64))>()
-    }
-
-    /// Of a name with which they take more than they may only what is shown is kept.
-    fn add(&mut self, xid: &[u8], number: FileNumber, offset: u64) {
-        if let Some(place) = self.places.get_mut(xid) {
-            *place = (number, offset);
-            return;
-        }
-        self.bytes += Self::size_of(xid);
-        let kept = if self.bytes > PREPARED_MAX { xid.len().min(NAME_MAX) } else { xid.len() };
-        self.places.insert(xid[..kept].to_vec(), (number, offset));
-    }
-
-    fn decide(&mut self, xid: &[u8]) {
-        if self.places.remove(xid).is_some() {
-            self.bytes -= Self::size_of(xid);
-        }
-    }
+/// Whether what was prepared may be lost to damage, which is not how logs end.
+fn may_hide_prepared(settings: &Options, damage: &DamageKind) -> bool {
+    settings.allow_2pc
+        && settings.wal_recovery_mode != RecoveryMode::SkipAnyCorruptedRecords
+        && matches!(damage, DamageKind::Checksum | DamageKind::Length)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 //! The rules of what to do about damage are `wal::recovery`'s; this file applies batches and writes
 //! down the result:
 //! 1. WALs from the oldest that any family needs are replayed in order. Older ones that are kept
-//!    hold no transaction that is prepared only (`prepared`). A family skips what its tables have
-//!    already, and operations of dropped families; both keep their sequence numbers. Threads read
-//!    ahead (`wal::pieces`), check blobs (`direct_blob::recover`) and insert (`replay_inserts`).
+//!    are looked through for transactions that are prepared (`prepared`). A family skips what its
+//!    tables have already, and operations of dropped families; both keep their sequence numbers.
+//!    Threads read ahead (`wal::pieces`), check blobs (`direct_blob::recover`) and insert
+//!    (`replay_inserts`).
 //! 2. Memtables that fill up are written to tables on the way (`replayed`), the others at the end
 //!    (or kept, with `avoid_flush_during_recovery`).
 //! 3. One change of the MANIFEST adds the tables and lets go of the WALs; a new WAL begins. If the
@@ -25,6 +26,7 @@ use crate::db::family::direct_blobs::write_again;
 use crate::db::family::generation::Generation;
 use crate::db::jobs::flush_parts;
 use crate::db::opening::blob_checks::BlobChecks;
+use crate::db::opening::prepared::Prepared;
 use crate::db::opening::replay_inserts::{Inserts, Targets};
 use crate::db::opening::replayed::ProgressMeter;
 use crate::db::tree::directories;
@@ -40,6 +42,7 @@ pub(in crate::db) struct Recovered {
     wals: Vec<LiveWal>,
     /// Tables written on the way.
     edits: BTreeMap<ColumnFamilyId, VersionEdit>,
+    prepared: Prepared,
 }
 
 impl DbInner {
@@ -49,7 +52,8 @@ impl DbInner {
     ) -> Result<Recovered> {
         let (oldest, kept_from) =
             (self.tree.oldest_log_number(), self.tree.min_log_number_to_keep());
-        let (files, wals) = self.wals_to_replay(oldest, kept_from)?;
+        let (files, wals, flushed) = self.wals_to_replay(oldest, kept_from)?;
+        let prepared = self.prepared_in(&flushed)?;
         self.take_numbers_of_blob_files()?;
         let mode = self.context.settings.load().wal_recovery_mode;
         let targets = Arc::new(Targets::new(self));
@@ -66,7 +70,7 @@ impl DbInner {
             spawner: with_threads.then(|| self.context.env.spawner.clone()),
             ..Reading::default()
         };
-        let mut inserts = Inserts::new(self, targets, with_threads);
+        let mut inserts = Inserts::new(self, targets, with_threads, prepared);
         meter.replays(&wals);
         let outcome = replay(&files, oldest, mode, &reading, &mut |record| {
             meter.replaying(record.wal, record.offset, || {
@@ -74,7 +78,7 @@ impl DbInner {
             });
             inserts.apply(record)
         })?;
-        let (edits, count) = inserts.finish()?;
+        let (edits, count, prepared) = inserts.finish()?;
         meter.replayed(count, checks.checked());
         for stop in &outcome.stops {
             tracing::warn!(wal = %stop.wal, error = %stop.error, expected = stop.is_expected, "recovery stopped");
@@ -85,7 +89,11 @@ impl DbInner {
         let last = replayed.map_or(recorded, |next| recorded.max(next.saturating_sub(1)));
         self.pipeline.set_last_sequence(last);
         self.tree.record_sequence(last);
-        Ok(Recovered { outcome, wals, edits })
+        self.check_prepared(&prepared)?;
+        // Without sections nobody needs those before the first that was replayed.
+        let mut all = if prepared.is_used() { self.live_wals(&flushed)? } else { Vec::new() };
+        all.extend(wals);
+        Ok(Recovered { outcome, wals: all, edits, prepared })
     }
 
     /// If history ends at damage, no family may hold, in tables, writes from behind it.
@@ -114,17 +122,14 @@ impl DbInner {
         Ok(())
     }
 
-    /// The WALs that any family needs, oldest first; every number seen is taken. Those before,
-    /// `kept_from` some number on, are looked through.
-    #[expect(
-        clippy::type_complexity,
-        reason = "two lists that belong together, taken apart at once"
-    )]
+    /// The WALs that any family needs, oldest first, and the numbers of those before, `kept_from`
+    /// some number on. Every number seen is taken.
+    #[expect(clippy::type_complexity, reason = "lists that belong together, taken apart at once")]
     fn wals_to_replay(
         &self,
         oldest: FileNumber,
         kept_from: FileNumber,
-    ) -> Result<(Vec<(FileNumber, Arc<dyn RandomAccessFile>)>, Vec<LiveWal>)> {
+    ) -> Result<(Vec<(FileNumber, Arc<dyn RandomAccessFile>)>, Vec<LiveWal>, Vec<FileNumber>)> {
         let mut numbers = Vec::new();
         for name in self.context.env.fs.list(&self.context.wal_directory)? {
             if let Some(FileKind::Wal(number)) = FileKind::parse(&name) {
@@ -137,7 +142,6 @@ impl DbInner {
         numbers.sort_unstable();
         let (flushed, needed) =
             numbers.split_at(numbers.partition_point(|number| *number < oldest));
-        self.check_nothing_is_prepared(flushed)?;
         let (mut files, mut wals) = (Vec::new(), Vec::new());
         for &number in needed {
             let file = match self.context.env.fs.open_random_access(
@@ -151,7 +155,23 @@ impl DbInner {
             wals.push(LiveWal { number, bytes: file.size()?, created_here: false });
             files.push((number, file));
         }
-        Ok((files, wals))
+        Ok((files, wals, flushed.to_vec()))
+    }
+
+    /// WALs that need no replaying, as far as they are still there.
+    fn live_wals(&self, numbers: &[FileNumber]) -> Result<Vec<LiveWal>> {
+        let mut wals = Vec::new();
+        for &number in numbers {
+            let path = file_name::wal(&self.context.wal_directory, number);
+            match self.context.env.fs.metadata(&path) {
+                Ok(found) => {
+                    wals.push(LiveWal { number, bytes: found.size, created_here: false });
+                }
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(wals)
     }
 
     /// Takes a family's memtable and gives the family an empty one.
@@ -188,6 +208,7 @@ impl DbInner {
         let has_blobs = self.tree.has_blobs_in_memory();
         let keep_in_memory = settings.avoid_flush_during_recovery
             && !has_blobs
+            && !recovered.prepared.is_used()
             && recovered.edits.is_empty()
             && recovered.outcome.stops.is_empty();
         if keep_in_memory {
@@ -203,10 +224,12 @@ impl DbInner {
             (true, Some(oldest)) if !Mutant::ForgetKeptMemtables.is_on() => oldest.number,
             _ => number,
         };
-        let Recovered { edits, wals, outcome } = recovered;
+        let Recovered { edits, wals, outcome, prepared } = recovered;
+        let unsettled = self.take_prepared(prepared)?;
         self.pipeline.begin(number, !outcome.stops.is_empty(), || {
             self.tree.begin_writing(edits, wals, number, oldest_kept)
-        })
+        })?;
+        self.settle(unsettled)
     }
 
     /// The process that wrote them may have died before it synced: what is synced from now on comes
@@ -226,7 +249,12 @@ impl DbInner {
     }
 
     /// Shows readers what was replayed; nothing is written.
-    pub(in crate::db) fn finish_read_only(&self, recovered: Recovered) {
+    ///
+    /// # Errors
+    /// As [`Self::take_prepared`].
+    pub(in crate::db) fn finish_read_only(&self, recovered: Recovered) -> Result<()> {
+        self.take_prepared(recovered.prepared)?;
         self.tree.show_recovered(recovered.wals);
+        Ok(())
     }
 }

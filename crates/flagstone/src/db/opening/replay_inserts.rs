@@ -28,18 +28,20 @@ use std::sync::Arc;
 
 use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering, Rank, ranked};
 use crate::base::{
-    Code, ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, Sometimes, ValueType,
+    Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumber, Sometimes, ValueType,
+    file_name,
 };
-use crate::batch::Operation;
+use crate::batch::{BatchIter, BatchView, Operation};
 use crate::blob::BlobIndex;
 use crate::db::DbInner;
 use crate::db::budget::memtable_bytes_max;
 use crate::db::family::Family;
+use crate::db::opening::prepared::{Due, MarkedRecord, Prepared, Refused};
 use crate::db::opening::replayed::ReplayedTables;
-use crate::env::Join;
+use crate::env::{IoMode, Join};
 use crate::iter::lookup::locate_value;
 use crate::manifest::VersionEdit;
-use crate::wal::{Applied, ReplayRecord};
+use crate::wal::{Applied, ReplayRecord, is_plain};
 
 /// How many portions wait for a thread at most.
 const PORTIONS_WAITING: usize = 2;
@@ -160,6 +162,7 @@ pub(in crate::db) struct Inserts {
     blob_bytes: u64,
     blob_bytes_max: u64,
     threads: Vec<Inserter>,
+    prepared: Prepared,
 }
 
 struct Shared {
@@ -194,6 +197,7 @@ impl Inserts {
         inner: &Arc<DbInner>,
         targets: Arc<Targets>,
         with_threads: bool,
+        prepared: Prepared,
     ) -> Self {
         let wanted = if with_threads {
             targets.all.len().min(inner.context.settings.load().max_background_jobs.max(1) as usize)
@@ -220,6 +224,7 @@ impl Inserts {
             blob_bytes: 0,
             blob_bytes_max,
             threads,
+            prepared,
         }
     }
 
@@ -230,34 +235,98 @@ impl Inserts {
 
     /// Notes what a batch has for those who are to have it.
     pub(in crate::db) fn apply(&mut self, record: &ReplayRecord<'_>) -> Result<Applied> {
-        let mut sequence = record.batch.sequence();
-        let mut operations = record.batch.iter();
-        loop {
-            let is_same = self.piece.as_ref().is_some_and(|piece| Arc::ptr_eq(piece, record.piece));
-            if !is_same
-                || self.log_bytes > self.log_bytes_max
-                || self.blob_bytes > self.blob_bytes_max
-            {
-                if let Err(error) = self.hand_on() {
-                    return Ok(Applied::Failed(error));
-                }
-                self.piece = Some(record.piece.clone());
-            }
-            let read = operations.offset();
-            let Some(operation) = operations.next().transpose()? else { break };
-            self.log_bytes += operations.offset() - read;
-            if operation.is_transaction_marker() {
-                return Err(Error::not_supported("the WAL holds two-phase transactions")
-                    .advise(Remedy::DecidePrepared));
-            }
-            let Some(id) = operation.family() else { continue };
-            let takes_it = match self.shared.targets.index(id, record.wal) {
-                Some(target) => self.note(target, sequence, &operation, record.piece)?,
-                None => operation.takes_sequence(),
-            };
-            sequence += u64::from(takes_it);
+        if !is_plain(record.summary) {
+            return self.apply_marked(record);
         }
-        Ok(Applied::Until(sequence))
+        let mut operations = record.batch.iter();
+        match self.apply_all(&mut operations, record.batch.sequence(), false, record) {
+            Ok(next) => Ok(Applied::Until(next)),
+            Err(Refused::Elsewhere(error)) => Ok(Applied::Failed(error)),
+            Err(Refused::Record(error)) => Err(error),
+        }
+    }
+
+    /// The same of one that prepares or decides transactions, or whose operations may share
+    /// numbers.
+    #[cold]
+    fn apply_marked(&mut self, record: &ReplayRecord<'_>) -> Result<Applied> {
+        let (wal, offset) = (record.wal, record.offset);
+        let marked = MarkedRecord { wal, offset, batch: record.batch, summary: record.summary };
+        let inner = self.shared.inner.clone();
+        let file = || {
+            let path = file_name::wal(&inner.context.wal_directory, wal);
+            inner.context.env.fs.open_random_access(&path, IoMode::Buffered)
+        };
+        let mut prepared = std::mem::take(&mut self.prepared);
+        let read = prepared.read(marked, file, &mut |due| match due {
+            Due::Operation(operation, sequence) => {
+                self.use_piece(record.piece)?;
+                Ok(u64::from(self.apply_one(&operation, sequence, wal, record.piece)?))
+            }
+            Due::Run { batch, wal, first, is_shared } => {
+                let view = BatchView::parse(batch)?;
+                let run = ReplayRecord { batch: view, wal, piece: batch, ..*record };
+                Ok(self.apply_all(&mut view.iter(), first, is_shared, &run)? - first)
+            }
+        });
+        self.prepared = prepared;
+        match read {
+            Ok(next) => Ok(Applied::Until(next)),
+            Err(Refused::Elsewhere(error)) => Ok(Applied::Failed(error)),
+            Err(Refused::Record(error)) => Err(error),
+        }
+    }
+
+    /// Notes operations whose numbers begin at `first`, or that share it. Returns the number behind
+    /// them.
+    #[inline]
+    fn apply_all(
+        &mut self,
+        operations: &mut BatchIter<'_>,
+        first: SequenceNumber,
+        is_shared: bool,
+        record: &ReplayRecord<'_>,
+    ) -> Result<SequenceNumber, Refused> {
+        let mut sequence = first;
+        loop {
+            self.use_piece(record.piece)?;
+            let read = operations.offset();
+            let Some(operation) = operations.next().transpose()? else { return Ok(sequence) };
+            self.log_bytes += operations.offset() - read;
+            let takes_it = self.apply_one(&operation, sequence, record.wal, record.piece)?;
+            sequence += u64::from(takes_it && !is_shared);
+        }
+    }
+
+    /// Goes on with operations that lie in this piece. What is noted of another is handed on.
+    ///
+    /// # Errors
+    /// As [`Inserts::hand_on`].
+    #[inline]
+    fn use_piece(&mut self, piece: &Arc<Vec<u8>>) -> Result<(), Refused> {
+        let is_same = self.piece.as_ref().is_some_and(|noted| Arc::ptr_eq(noted, piece));
+        if !is_same || self.log_bytes > self.log_bytes_max || self.blob_bytes > self.blob_bytes_max
+        {
+            self.hand_on().map_err(Refused::Elsewhere)?;
+            self.piece = Some(piece.clone());
+        }
+        Ok(())
+    }
+
+    /// Whether the operation takes a sequence number. It is noted, if its family is to have it.
+    #[inline]
+    fn apply_one(
+        &mut self,
+        operation: &Operation<'_>,
+        sequence: SequenceNumber,
+        wal: FileNumber,
+        piece: &[u8],
+    ) -> Result<bool> {
+        let Some(id) = operation.family() else { return Ok(false) };
+        match self.shared.targets.index(id, wal) {
+            Some(target) => self.note(target, sequence, operation, piece),
+            None => Ok(operation.takes_sequence()),
+        }
     }
 
     /// Whether the operation takes its sequence number.
@@ -329,16 +398,19 @@ impl Inserts {
         Ok(())
     }
 
-    /// The edits that add the tables when all is inserted and they are written, and how many these
-    /// are.
+    /// The edits that add the tables when all is inserted and they are written, how many these are,
+    /// and what is prepared.
     ///
     /// # Errors
     /// What went wrong last.
-    pub(in crate::db) fn finish(mut self) -> Result<(BTreeMap<ColumnFamilyId, VersionEdit>, u64)> {
+    pub(in crate::db) fn finish(
+        mut self,
+    ) -> Result<(BTreeMap<ColumnFamilyId, VersionEdit>, u64, Prepared)> {
         self.hand_on()?;
         self.join();
         self.shared.check()?;
-        self.shared.tables.lock().finish()
+        let (edits, count) = self.shared.tables.lock().finish()?;
+        Ok((edits, count, std::mem::take(&mut self.prepared)))
     }
 
     fn join(&mut self) {

@@ -54,6 +54,17 @@ impl Reader {
         self.lookup(options, family, &current, snapshot, key)
     }
 
+    /// The value that a key had when that number was the last: one that nothing has forgotten.
+    pub(in crate::db) fn get_at(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        sequence: SequenceNumber,
+        key: &[u8],
+    ) -> Result<Option<Value>> {
+        self.lookup(options, family, &family.current.load(), sequence, key)
+    }
+
     fn lookup(
         &self,
         options: &ReadOptions,

@@ -56,6 +56,7 @@ impl Tree {
     ) -> Result<Vec<(Arc<Family>, Arc<Generation>)>> {
         let mut state = self.state.lock();
         let mut edits = Vec::new();
+        let needed = oldest_kept.min(state.wals.prepared_from());
         let State { versions, families, .. } = &mut *state;
         for known in families.values_mut() {
             let id = known.family.id;
@@ -68,7 +69,7 @@ impl Tree {
             edits.push(edit);
         }
         // With the last, so that it cannot hold where an edit before it does not.
-        edits.last_mut().expect("there is a family").min_log_number_to_keep = Some(oldest_kept);
+        edits.last_mut().expect("there is a family").min_log_number_to_keep = Some(needed);
         versions.log_and_apply(edits)?;
         let mut memtables = Vec::new();
         for known in families.values_mut() {
@@ -82,6 +83,22 @@ impl Tree {
         self.remove_old_wals(&mut state, oldest_kept);
         self.update_stall(&mut state);
         Ok(memtables)
+    }
+
+    /// Makes durable that WALs are no longer needed for what was prepared there, and removes them.
+    ///
+    /// # Errors
+    /// Those of the MANIFEST.
+    pub(in crate::db) fn let_go_of_decided_wals(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        let needed = state.oldest_needed_wal(&BTreeMap::new()).min(state.wals.kept_from(|_| false));
+        let edit = VersionEdit {
+            min_log_number_to_keep: Some(needed),
+            ..VersionEdit::new(ColumnFamilyId::DEFAULT)
+        };
+        self.apply_edits(&mut state, vec![edit], &[])?;
+        self.remove_old_wals(&mut state, needed);
+        Ok(())
     }
 
     /// Shows readers what was replayed from these WALs; nothing is written.

@@ -77,6 +77,16 @@ impl Tree {
         self.state.lock().wals.keep(mem, wal);
     }
 
+    /// Keeps a WAL until [`Self::note_decided`] is said for what is prepared there.
+    pub(in crate::db) fn keep_prepared(&self, wal: FileNumber) {
+        self.state.lock().wals.keep_prepared(wal);
+    }
+
+    /// A transaction that is prepared in this WAL is decided.
+    pub(in crate::db) fn note_decided(&self, wal: FileNumber) {
+        self.state.lock().wals.note_decided(wal);
+    }
+
     /// Asks those for a flush that keep the oldest WAL, or, where all WALs are beyond their cap,
     /// any.
     pub(in crate::db) fn ask_for_oldest_wal(

@@ -32,16 +32,43 @@ pub(in crate::db) struct OldWals {
     pub(in crate::db) archive: Archive,
     /// Memtables with entries that were logged before they became active, and the WALs of these.
     kept: Vec<(Weak<Generation>, FileNumber)>,
+    /// WALs with transactions that are prepared and not decided, and how many each has.
+    prepared: BTreeMap<FileNumber, usize>,
 }
 
 impl OldWals {
     /// Keeps a WAL until the memtable is flushed.
     pub(in crate::db) fn keep(&mut self, mem: &Arc<Generation>, wal: FileNumber) {
-        self.kept.push((Arc::downgrade(mem), wal));
+        let is_kept = |(known, number): &(Weak<Generation>, _)| {
+            *number == wal && known.as_ptr() == &raw const **mem
+        };
+        if !self.kept.iter().any(is_kept) {
+            self.kept.push((Arc::downgrade(mem), wal));
+        }
     }
 
-    /// The oldest WAL that is kept for a memtable other than those that `is_flushed` tells; the
-    /// greatest number if none is.
+    /// Keeps a WAL until what is prepared there is decided.
+    pub(in crate::db) fn keep_prepared(&mut self, wal: FileNumber) {
+        *self.prepared.entry(wal).or_default() += 1;
+    }
+
+    /// One that is prepared there is decided.
+    pub(in crate::db) fn note_decided(&mut self, wal: FileNumber) {
+        if let Some(count) = self.prepared.get_mut(&wal) {
+            *count -= 1;
+            if *count == 0 {
+                self.prepared.remove(&wal);
+            }
+        }
+    }
+
+    /// The oldest WAL with something prepared; the greatest number if none has.
+    pub(in crate::db) fn prepared_from(&self) -> FileNumber {
+        self.prepared.keys().next().copied().unwrap_or(FileNumber(u64::MAX))
+    }
+
+    /// The oldest WAL that is kept for what is prepared, or for a memtable other than those that
+    /// `is_flushed` tells; the greatest number if none is.
     pub(in crate::db) fn kept_from(
         &self,
         is_flushed: impl Fn(&Arc<Generation>) -> bool,
@@ -49,7 +76,7 @@ impl OldWals {
         let is_waiting =
             |mem: &Weak<Generation>| mem.upgrade().is_some_and(|mem| !is_flushed(&mem));
         let kept = self.kept.iter().filter(|(mem, _)| is_waiting(mem)).map(|(_, wal)| *wal);
-        kept.min().unwrap_or(FileNumber(u64::MAX))
+        kept.chain([self.prepared_from()]).min().expect("there is one")
     }
 
     /// These memtables are in tables.

@@ -20,6 +20,7 @@
 
 mod open_wal;
 pub(in crate::db) mod position;
+pub(in crate::db) mod prepared;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::db::handle::Db;
 use crate::db::reading::read::read_settings;
 use crate::db::updates::open_wal::OpenWal;
 use crate::db::updates::position::UpdatePosition;
+use crate::db::updates::prepared::{Marked, PreparedSections};
 use crate::db::wal_files::{self, WalFile};
 use crate::env::IoMode;
 use crate::options::ReadOptions;
@@ -69,6 +71,7 @@ pub struct Updates {
     before: Option<(FileNumber, WalEnd)>,
     /// Damage that ended the WAL before, if nothing has followed yet: it may be why.
     damage: Option<Error>,
+    prepared: PreparedSections,
     /// What has been read, and is not published yet.
     waiting: Option<Update>,
     /// What ended it.
@@ -349,6 +352,24 @@ pub(in crate::db) fn end_without_empty_ranges(batch: BatchView<'_>) -> Result<Se
     })
 }
 
+/// Reads the next record, if there is one. Damage, unless a log that a crash ended may end so, goes
+/// to `before`.
+fn reads_record(wal: &mut OpenWal, before: &mut Option<Error>) -> Result<bool> {
+    let damage = match wal.reader.next_event()? {
+        Event::End => return Ok(false),
+        Event::Record(_) => return Ok(true),
+        Event::Damage(damage) => damage,
+    };
+    let is_end = matches!(
+        damage.kind,
+        DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false }
+    );
+    let error = damage.to_error(&**wal.reader.file());
+    *before = Some(error.clone()).filter(|_| !is_end);
+    wal.left = Some(error);
+    Ok(false)
+}
+
 /// Whether a batch is nobody's write: what the engine notes for its own recovery.
 fn is_own(batch: BatchView<'_>) -> Result<bool> {
     if batch.count() > 0 {
@@ -379,8 +400,17 @@ impl Updates {
         next: SequenceNumber,
         lowest: SequenceNumber,
     ) -> Self {
-        let inner = inner.clone();
-        Self { inner, next, lowest, wal, before: None, damage: None, waiting: None, failed: None }
+        Self {
+            inner: inner.clone(),
+            next,
+            lowest,
+            wal,
+            before: None,
+            damage: None,
+            prepared: PreparedSections::default(),
+            waiting: None,
+            failed: None,
+        }
     }
 
     /// The next write; `None` if there is none yet. What is written later comes when it is asked
@@ -389,9 +419,9 @@ impl Updates {
     /// # Errors
     /// `NotFound`, if the next write is not in the WALs: it was written without, or they are gone,
     /// or its value in a blob file is, or a power loss or RocksDB's recovery had another write take
-    /// a number that was handed out. `Corruption`; `NotSupported` for prepared transactions, which
-    /// RocksDB may have written; `ShutdownInProgress` when the database is closed; `IoError`. After
-    /// an error there is no more: begin again at [`Updates::next_sequence`].
+    /// a number that was handed out. `Corruption`; `NotSupported` for transactions that RocksDB
+    /// writes before they are committed; `ShutdownInProgress` when the database is closed;
+    /// `IoError`. After an error there is no more: begin again at [`Updates::next_sequence`].
     pub fn next_update(&mut self) -> Result<Option<Update>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -435,25 +465,13 @@ impl Updates {
 
     /// Looks at the next record of the WAL.
     fn step(&mut self) -> Result<Step> {
-        let Self { inner, next, lowest, wal, before: wal_before, damage: before, .. } = self;
+        let Self { inner, next, lowest, wal, before: wal_before, damage: before, prepared, .. } =
+            self;
         if wal.left.is_some() {
             return Ok(Step::End);
         }
-        match wal.reader.next_event()? {
-            Event::End => return Ok(Step::End),
-            Event::Damage(damage) => {
-                // A log that a crash ended may end so.
-                let is_end = matches!(
-                    damage.kind,
-                    DamageKind::OldRecord { in_fragment: false }
-                        | DamageKind::Zeros { in_fragment: false }
-                );
-                let error = damage.to_error(&**wal.reader.file());
-                *before = Some(error.clone()).filter(|_| !is_end);
-                wal.left = Some(error);
-                return Ok(Step::End);
-            }
-            Event::Record(_) => {}
+        if !reads_record(wal, before)? {
+            return Ok(Step::End);
         }
         let (offset, path) = (wal.reader.record_offset(), wal.reader.file().path());
         let locate = |error: Error| error.at(path).at_offset(offset);
@@ -463,6 +481,20 @@ impl Updates {
             let gap = || missing(*next, &format!("WAL {number} should go on {missed}")).at(path);
             wal.left = Some(before.clone().unwrap_or_else(gap));
             return Ok(Step::End);
+        }
+        let summary = batch.validate();
+        if batch.sequence() <= *next
+            && summary.as_ref().is_ok_and(|summary| summary.has_transaction_markers)
+        {
+            let marked = Marked { batch, wal: wal.number };
+            let (written, next_sequence) = prepared.read(inner, marked).map_err(locate)?;
+            if written.is_empty() || next_sequence <= *next {
+                return Ok(Step::Passed);
+            }
+            let position = UpdatePosition::behind(batch.data(), next_sequence, wal.number);
+            let sequence = batch.sequence();
+            (*next, *lowest, *before) = (next_sequence, next_sequence, None);
+            return Ok(Step::Update(Update { sequence, next_sequence, batch: written, position }));
         }
         match fit(batch, *lowest, *next) {
             // It is there twice: what was handed out was lost, and the other one was written
@@ -484,10 +516,7 @@ impl Updates {
             }
             Fit::Next => {}
         }
-        let summary = batch.validate().map_err(locate)?;
-        if summary.has_transaction_markers {
-            return Err(locate(Error::not_supported("prepared transactions")));
-        }
+        let summary = summary.map_err(locate)?;
         if is_own(batch).map_err(locate)? {
             return Ok(Step::Passed);
         }

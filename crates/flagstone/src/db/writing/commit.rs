@@ -12,6 +12,7 @@ use crate::db::writing::direct_blob::UnsyncedBlobs;
 use crate::db::writing::pipeline::ActiveWal;
 use crate::db::writing::pipeline::insertions::TurnNumbers;
 use crate::db::writing::pipeline::steps::Numbers;
+use crate::db::writing::pipeline::two_phase::PreparedBatches;
 use crate::env::WritableFile;
 use crate::wal::{self, PredecessorWal};
 
@@ -86,6 +87,8 @@ pub(in crate::db) struct Commit {
     pub(in crate::db) debt: SyncDebt,
     pub(in crate::db) asked: Asked,
     pub(in crate::db) end: Ending,
+    /// Transactions that are prepared and not decided.
+    pub(in crate::db::writing) prepared: PreparedBatches,
     /// Whether anything was written without the WAL since the database was opened, flushed by now
     /// or not.
     pub(in crate::db) has_unlogged: bool,

@@ -1,25 +1,45 @@
 use super::*;
+use crate::batch::WriteBatch;
 
-/// A name as long as a record was copied as a whole before it was found to be too much.
+fn read(prepared: &mut Prepared, record: &WriteBatch) -> Result<SequenceNumber> {
+    let batch = record.as_view();
+    let summary = batch.validate()?;
+    let marked = MarkedRecord { wal: FileNumber(1), offset: 7, batch, summary };
+    let read = prepared.read(marked, || unreachable!("it has markers"), &mut |_| Ok(0));
+    read.map_err(|refused| match refused {
+        Refused::Record(error) | Refused::Elsewhere(error) => error,
+    })
+}
+
+fn section(name: &[u8], value: &[u8]) -> WriteBatch {
+    let mut operations = WriteBatch::new();
+    operations.put("key", value).unwrap();
+    WriteBatch::prepared_section(name, &operations).unwrap()
+}
+
 #[test]
-fn of_a_name_beyond_the_limit_only_what_is_shown_is_kept() {
-    let (mut prepared, name) = (Prepared::default(), vec![b'x'; PREPARED_MAX / 2]);
-    prepared.add(b"a", FileNumber(1), 7);
-    prepared.add(&name, FileNumber(1), 8);
-    prepared.add(&name, FileNumber(1), 9);
-    assert!(prepared.bytes < PREPARED_MAX, "one name counts once");
-    prepared.add(&vec![b'y'; PREPARED_MAX / 2], FileNumber(2), 10);
-    assert!(prepared.bytes > PREPARED_MAX);
-    let lengths = prepared.places.keys().map(Vec::len).collect::<Vec<_>>();
-    assert_eq!(lengths, [1, PREPARED_MAX / 2, NAME_MAX]);
+fn what_is_undecided_takes_no_more_memory_than_it_may() {
+    let mut prepared = Prepared::with_limit(10_000);
+    read(&mut prepared, &section(b"a", &[b'v'; 4000])).unwrap();
+    read(&mut prepared, &section(b"a", &[b'v'; 4000])).expect("one name counts once");
+    let error = read(&mut prepared, &section(b"b", &[b'v'; 8000])).unwrap_err();
+    assert!(error.message().contains("more than 10000 bytes"), "{error}");
 }
 
 #[test]
 fn what_is_decided_takes_nothing() {
-    let mut prepared = Prepared::default();
-    prepared.add(b"a", FileNumber(1), 7);
-    prepared.decide(b"b");
-    assert_eq!(prepared.bytes, Prepared::size_of(b"a"));
-    prepared.decide(b"a");
-    assert_eq!(prepared.bytes, 0);
+    for commits in [true, false] {
+        let mut prepared = Prepared::default();
+        read(&mut prepared, &section(b"a", b"value")).unwrap();
+        assert!(prepared.bytes > 0 && prepared.is_used());
+        let mut decision = WriteBatch::new();
+        if commits {
+            decision.push_commit(b"a").unwrap();
+        } else {
+            decision.push_rollback(b"a").unwrap();
+        }
+        read(&mut prepared, &decision).unwrap();
+        assert_eq!(prepared.bytes, 0);
+        assert!(prepared.into_undecided().is_empty());
+    }
 }

@@ -5,6 +5,7 @@
 //! - `write`: the way of a batch; `named`: the families that it names; `insert`: its way into the
 //!   memtables.
 //! - `switch`: memtables and WALs that take over from full ones.
+//! - `two_phase`: transactions that are prepared in the WAL, and decided later.
 //! - `wal_sync`: syncs of the WAL, for many writers at once.
 //! - `held_back`: writers that wait while tables are ingested.
 //!
@@ -17,6 +18,7 @@ pub(in crate::db::writing) mod insertions;
 pub(in crate::db::writing) mod named;
 pub(in crate::db::writing) mod steps;
 mod switch;
+pub(in crate::db) mod two_phase;
 mod wal_sync;
 pub(in crate::db::writing) mod write;
 
@@ -44,6 +46,7 @@ use crate::db::writing::direct_blob::{DirectBlobs, DirectInputs};
 use crate::db::writing::file_syncs::FileSyncs;
 use crate::db::writing::pipeline::held_back::WritesHeldBack;
 use crate::db::writing::pipeline::insertions::Insertions;
+use crate::db::writing::pipeline::two_phase::TwoPhase;
 use crate::db::writing::pipeline::wal_sync::WalSync;
 use crate::db::writing::wal_files::WalFiles;
 use crate::memtable::ArenaPool;
@@ -122,6 +125,11 @@ impl Pipeline {
 
 /// Opening and closing.
 impl Pipeline {
+    /// What prepares transactions and decides on them.
+    pub(in crate::db) fn two_phase(&self) -> TwoPhase<'_> {
+        TwoPhase::of(self)
+    }
+
     /// Numbers writes from behind this one on, which readers see.
     pub(in crate::db) fn set_last_sequence(&self, last: SequenceNumber) {
         self.insertions.begin_behind(last);

@@ -121,8 +121,18 @@ impl<E: CommitEnv> Steps<E> {
     /// `NotSupported` if there are no more.
     #[inline]
     pub(super) fn number(&mut self, batch: &mut WriteBatch) -> Result<()> {
+        let count = batch.count();
+        self.number_for(batch, count)
+    }
+
+    /// The same of one with which another takes so many numbers.
+    ///
+    /// # Errors
+    /// As [`Self::number`].
+    #[inline]
+    pub(super) fn number_for(&mut self, batch: &mut WriteBatch, count: u32) -> Result<()> {
         let last = self.env.numbers().last;
-        if last + u64::from(batch.count().max(1)) > MAX_SEQUENCE_NUMBER {
+        if last + u64::from(count.max(1)) > MAX_SEQUENCE_NUMBER {
             return Err(Error::not_supported("the database has run out of sequence numbers"));
         }
         batch.set_sequence(last + 1);

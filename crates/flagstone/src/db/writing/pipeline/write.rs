@@ -140,8 +140,21 @@ impl Pipeline {
             };
             self.append_locked(locked, options, batch, bytes)?
         };
+        self.insert_and_publish(pins, &families, batch, appended)
+    }
+
+    /// What comes behind the commit lock: the batch goes into its memtables, and readers see it
+    /// when all before it are in, and what it waits for is synced.
+    #[inline]
+    pub(super) fn insert_and_publish(
+        &self,
+        pins: Pins,
+        families: &NamedFamilies,
+        batch: &WriteBatch,
+        appended: Appended<'_>,
+    ) -> Result<()> {
         let Appended { first, committed, turn, ahead } = appended;
-        self.insert(&pins, &families, batch, first, &turn)?;
+        self.insert(&pins, families, batch, first, &turn)?;
         let turn = turn.done();
         // A wait for a sync is not to keep memtables that a flush is done with.
         drop(pins);
@@ -404,24 +417,24 @@ impl Pipeline {
 }
 
 /// The pipeline with its commit lock held, for one write.
-struct Locked<'a, 'b, 'c> {
-    pipeline: &'a Pipeline,
-    commit: &'b mut Commit,
-    families: &'b NamedFamilies,
-    blobs: &'b mut BlobsOfBatch<'c>,
+pub(super) struct Locked<'a, 'b, 'c> {
+    pub(super) pipeline: &'a Pipeline,
+    pub(super) commit: &'b mut Commit,
+    pub(super) families: &'b NamedFamilies,
+    pub(super) blobs: &'b mut BlobsOfBatch<'c>,
     /// The checksum of the batch, but for its beginning.
-    tail: Option<Suffix>,
-    pins: &'b mut Pins,
+    pub(super) tail: Option<Suffix>,
+    pub(super) pins: &'b mut Pins,
 }
 
 /// A write that has its place behind all writes before it.
-struct Appended<'a> {
+pub(super) struct Appended<'a> {
     /// Its first sequence number.
-    first: SequenceNumber,
-    committed: Committed,
-    turn: Turn<'a>,
+    pub(super) first: SequenceNumber,
+    pub(super) committed: Committed,
+    pub(super) turn: Turn<'a>,
     /// What makes the part of the WAL that is mapped next, if that is this writer's to make.
-    ahead: Option<wal::FetchAhead>,
+    pub(super) ahead: Option<wal::FetchAhead>,
 }
 
 impl Locked<'_, '_, '_> {
@@ -429,7 +442,21 @@ impl Locked<'_, '_, '_> {
     /// A memtable that is full is switched.
     #[inline]
     fn check(&mut self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
-        let Self { pipeline, commit, families, blobs, .. } = self;
+        self.check_operations(batch, options)?;
+        let Self { pipeline, commit, blobs, .. } = self;
+        pipeline.blobs.refresh(batch, blobs, commit, |commit, family| {
+            pipeline.prepare_for_blobs(commit, family)
+        })
+    }
+
+    /// The same, of operations whose values lie in no blob file.
+    #[inline]
+    pub(super) fn check_operations(
+        &mut self,
+        batch: &WriteBatch,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let Self { pipeline, commit, families, .. } = self;
         // Since the first look: without this, an unlogged write would be acknowledged and lost.
         commit.check_not_ending()?;
         commit.wal()?;
@@ -443,10 +470,7 @@ impl Locked<'_, '_, '_> {
         {
             pipeline.switch_wanted_memtables(commit)?;
         }
-        pipeline.disk.check_healthy_for(batch)?;
-        pipeline.blobs.refresh(batch, blobs, commit, |commit, family| {
-            pipeline.prepare_for_blobs(commit, family)
-        })
+        pipeline.disk.check_healthy_for(batch)
     }
 }
 

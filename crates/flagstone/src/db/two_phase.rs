@@ -1,0 +1,119 @@
+//! Transactions that are prepared under a name, and committed or rolled back later, even by another
+//! process: what two-phase commit needs of an engine.
+//!
+//! Locks are not the engine's business: whoever prepares keeps others from writing the same keys.
+
+use std::sync::Arc;
+
+use crate::base::{Error, Result};
+use crate::batch::WriteBatch;
+use crate::db::handle::Db;
+use crate::db::writing::pipeline::two_phase::{Decision, PreparedBatch};
+use crate::options::WriteOptions;
+
+/// A transaction that is prepared, and neither committed nor rolled back.
+#[derive(Clone)]
+pub struct PreparedTransaction(Arc<PreparedBatch>);
+
+impl PreparedTransaction {
+    /// Its name: any bytes.
+    pub fn name(&self) -> &[u8] {
+        &self.0.name
+    }
+
+    /// What its commit will write.
+    pub fn operations(&self) -> &WriteBatch {
+        &self.0.operations
+    }
+
+    /// The number of the WAL that is kept for it.
+    pub fn wal_number(&self) -> u64 {
+        self.0.wal.0
+    }
+}
+
+impl std::fmt::Debug for PreparedTransaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PreparedTransaction")
+            .field("name", &format_args!("'{}'", self.name().escape_ascii()))
+            .field("operations", &self.operations().count())
+            .field("wal", &self.wal_number())
+            .finish()
+    }
+}
+
+/// Prepares transactions of a database under names, and decides on them later.
+#[derive(Debug, Clone, Copy)]
+pub struct TwoPhase<'a> {
+    db: &'a Db,
+}
+
+impl<'a> TwoPhase<'a> {
+    /// Those of this database.
+    pub fn of(db: &'a Db) -> Self {
+        Self { db }
+    }
+
+    /// Prepares the operations of a batch under a name: they are in the WAL, synced if the options
+    /// ask for it, and nobody sees them before [`TwoPhase::commit`]. The WAL is kept until the
+    /// transaction is decided, across restarts. The operations take memory meanwhile.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the database is open without `allow_2pc`, for a name that is empty,
+    /// longer than 512 bytes or already prepared, and with `disable_wal`; as [`Db::write`].
+    pub fn prepare(
+        &self,
+        options: &WriteOptions,
+        name: impl AsRef<[u8]>,
+        batch: WriteBatch,
+    ) -> Result<()> {
+        let inner = self.db.inner();
+        if !inner.context.settings.load().allow_2pc {
+            return Err(Error::invalid_argument(
+                "to prepare a transaction, open the database with allow_2pc",
+            ));
+        }
+        inner.pipeline.two_phase().prepare(options, name.as_ref(), batch)
+    }
+
+    /// Writes what is prepared under a name, and `beside` together with it, which may be empty.
+    ///
+    /// # Errors
+    /// `NotFound` if nothing is prepared under the name, `Busy` while another thread decides on it;
+    /// as [`TwoPhase::prepare`]. After an error of a write that left nothing in the WAL, such as a
+    /// full disk, the transaction is still prepared.
+    pub fn commit(
+        &self,
+        options: &WriteOptions,
+        name: impl AsRef<[u8]>,
+        beside: &WriteBatch,
+    ) -> Result<()> {
+        self.db.inner().pipeline.two_phase().decide(
+            options,
+            name.as_ref(),
+            Decision::Commit(beside),
+        )
+    }
+
+    /// Gives up what is prepared under a name.
+    ///
+    /// # Errors
+    /// As [`TwoPhase::commit`].
+    pub fn rollback(&self, options: &WriteOptions, name: impl AsRef<[u8]>) -> Result<()> {
+        let pipeline = &self.db.inner().pipeline;
+        pipeline.two_phase().decide(options, name.as_ref(), Decision::Rollback)
+    }
+
+    /// The transactions that are prepared and not decided, by name.
+    #[doc(alias = "GetAllPreparedTransactions")]
+    pub fn prepared(&self) -> Vec<PreparedTransaction> {
+        self.db
+            .inner()
+            .pipeline
+            .two_phase()
+            .prepared()
+            .into_iter()
+            .map(PreparedTransaction)
+            .collect()
+    }
+}
