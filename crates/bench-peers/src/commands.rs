@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-#[cfg(feature = "rocksdb")]
-use crate::agree;
 use crate::amplification::{Exercise, command};
 use crate::campaign::Campaign;
 use crate::cell::{Compression, Durability, Effort, EngineName, Look, Memory, Track};
@@ -16,6 +14,8 @@ use crate::plan::{Selection, plan};
 use crate::program;
 use crate::run::{self, Assignment, Place};
 use crate::workload::Workload;
+#[cfg(feature = "rocksdb")]
+use crate::{agree, decide};
 use crate::{report, store};
 
 const EXAMPLES: &str = "Examples:
@@ -73,6 +73,14 @@ enum Command {
     #[cfg(feature = "rocksdb")]
     #[command(hide = true)]
     Turn(agree::command::TurnArguments),
+    /// Plays lives of databases in which one engine prepares transactions and the other decides
+    /// them.
+    #[cfg(feature = "rocksdb")]
+    Decide(decide::command::Arguments),
+    /// One turn of such a life; `peers decide` starts these.
+    #[cfg(feature = "rocksdb")]
+    #[command(hide = true)]
+    DecideTurn(decide::command::TurnArguments),
     /// One task; `peers space` and `peers steady` start these.
     #[command(hide = true)]
     Play(command::PlayArguments),
@@ -227,6 +235,10 @@ pub fn run() -> Result<()> {
         Command::Agree(arguments) => agree::command::run(&arguments),
         #[cfg(feature = "rocksdb")]
         Command::Turn(arguments) => agree::command::turn(&arguments),
+        #[cfg(feature = "rocksdb")]
+        Command::Decide(arguments) => decide::command::run(&arguments),
+        #[cfg(feature = "rocksdb")]
+        Command::DecideTurn(arguments) => decide::command::turn(&arguments),
         Command::Play(arguments) => {
             print(&format!("{}\n", serde_json::to_string(&command::play_one(&arguments)?)?))
         }

@@ -17,6 +17,8 @@ mod campaign;
 mod cell;
 mod commands;
 mod data;
+#[cfg(feature = "rocksdb")]
+mod decide;
 mod engine;
 mod environment;
 mod measure;
