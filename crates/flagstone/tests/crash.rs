@@ -136,6 +136,11 @@ fn wal_limit() {
 }
 
 #[test]
+fn transactions() {
+    crash::experiment("transactions");
+}
+
+#[test]
 fn updates() {
     crash::experiment("updates");
 }

@@ -4,6 +4,7 @@ use flagstone::base::{Code, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::ReadOptions;
+use flagstone::{self as front, Transaction};
 
 use crate::model::{Edit, Family, Losses, Model};
 
@@ -36,6 +37,23 @@ pub fn add(batch: &mut WriteBatch, family: &ColumnFamily, edit: &Edit) {
         Edit::DeleteRange { begin, end } => batch.delete_range_cf(family, begin, end),
     };
     added.expect("a small batch");
+}
+
+/// Makes a change in a transaction.
+///
+/// # Errors
+/// As the transaction's methods.
+///
+/// # Panics
+/// If it deletes a range, which transactions do not.
+pub fn change(transaction: &mut Transaction, family: &front::Family, edit: &Edit) -> Result<()> {
+    match edit {
+        Edit::Put { key, value } => transaction.put(family, key, value),
+        Edit::Delete { key } => transaction.delete(family, key),
+        Edit::SingleDelete { key } => transaction.single_delete(family, key),
+        Edit::Merge { key, operand } => transaction.merge(family, key, operand),
+        Edit::DeleteRange { .. } => panic!("a transaction deletes no ranges"),
+    }
 }
 
 /// Scans forwards.

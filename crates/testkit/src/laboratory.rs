@@ -62,6 +62,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "crashes-three-writers-plain",
         run: || crash::experiment("three-writers-plain"),
     },
+    Experiment { name: "crashes-transactions", run: || crash::experiment("transactions") },
     Experiment { name: "crashes-two-writers", run: || crash::experiment("two-writers") },
     Experiment {
         name: "crashes-two-writers-plain",

@@ -123,7 +123,7 @@ impl Life {
     }
 
     /// The span of a batch; what waits in memory a kill may take back.
-    fn written(&self, earliest: Moment) -> Span {
+    pub(super) fn written(&self, earliest: Moment) -> Span {
         if self.options.manual_wal_flush {
             Span { earliest, acked: NEVER }
         } else {
@@ -248,7 +248,12 @@ impl Life {
         let edits = batch.into_iter().map(|(name, edit)| (self.family(&name), edit)).collect();
         let is_logged = how != How::Unlogged;
         let span = self.written(earliest);
-        self.promises.batches.push(Batch { number, is_logged, edits, span, durable: NEVER });
+        self.note_write(Batch { number, is_logged, edits, span, durable: NEVER }, how);
+    }
+
+    /// Promises what was written.
+    pub(super) fn note_write(&mut self, batch: Batch, how: How) {
+        self.promises.batches.push(batch);
         if how == How::Synced {
             self.note_durable(|batch| batch.is_logged);
         }

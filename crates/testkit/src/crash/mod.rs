@@ -76,6 +76,7 @@
 //! | two-writers-plain, three-writers-plain | the same without mappings |
 //! | three-writers-blobs | the same with values in blob files before the WAL names them |
 //! | free-writers | three threads as they come: a flush that begins during a sync |
+//! | transactions | commits over families, what is taken back, conflicts, dropped transactions |
 //! | long | a random history; sampled, not exhausted |
 
 mod aftermath;
@@ -91,6 +92,7 @@ mod record;
 mod scenarios;
 mod side_by_side;
 mod stage;
+mod transactions;
 
 pub use aftermath::{Aftermath, State};
 pub use beside_rocksdb::compare_with_rocksdb;

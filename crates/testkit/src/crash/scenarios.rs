@@ -93,6 +93,13 @@ pub const SCENARIOS: &[Scenario] = &[
         settings: BY_HAND_AND_PLAIN,
         live: by_hand,
     },
+    Scenario {
+        name: "transactions",
+        path: PATH,
+        families: TWO,
+        settings: AT_COMMIT,
+        live: transactions,
+    },
     Scenario { name: "flush", path: PATH, families: THREE, settings: WAITING, live: flush },
     Scenario {
         name: "flush-together",

@@ -69,6 +69,8 @@ pub struct Life {
     may_be_poisoned: bool,
     /// The batches of earlier processes, while it is not known which of them took place.
     inherited: Option<usize>,
+    /// Batches are written by transactions, unless they delete ranges.
+    pub in_transactions: bool,
 }
 
 impl Life {
@@ -93,6 +95,7 @@ impl Life {
             wal_is_lost: false,
             may_be_poisoned: false,
             inherited: None,
+            in_transactions: false,
         }
     }
 
@@ -337,10 +340,14 @@ impl Life {
             edits.push(((*name).to_string(), Edit::Put { key: past::mark(number), value }));
         }
         let begun = self.now();
-        let batch = compare::to_batch(&db, &edits);
         let sync = sync && !unlogged;
         let options = WriteOptions { sync, disable_wal: unlogged, ..WriteOptions::default() };
-        let outcome = db.write_with(&options, batch);
+        let has_range = edits.iter().any(|(_, edit)| matches!(edit, Edit::DeleteRange { .. }));
+        let outcome = if self.in_transactions && !has_range {
+            by_transaction(&db, &edits, &options)
+        } else {
+            db.write_with(&options, compare::to_batch(&db, &edits))
+        };
         let fate = Self::fate(&outcome);
         assert!(
             fate != Fate::Acknowledged || !self.wal_is_lost,
@@ -556,4 +563,21 @@ impl Life {
             }
         }
     }
+}
+
+/// Writes a batch by a transaction that reads each key for update, and takes something back.
+fn by_transaction(db: &Db, edits: &[(String, Edit)], options: &WriteOptions) -> Result<()> {
+    let db = flagstone::Db::around(db)?;
+    let mut transaction = db.begin();
+    transaction.set_save_point();
+    transaction.put(&db, "never", "taken back")?;
+    transaction.rollback_to_save_point()?;
+    for (name, edit) in edits {
+        let family = db.column_family(name)?;
+        if let Edit::Put { key, .. } | Edit::Delete { key } | Edit::Merge { key, .. } = edit {
+            transaction.get_for_update(&family, key)?;
+        }
+        compare::change(&mut transaction, &family, edit)?;
+    }
+    transaction.commit_with(options)
 }

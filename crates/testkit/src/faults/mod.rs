@@ -34,6 +34,7 @@ const WRITING: &[&str] = &[
     "unlogged",
     "blobs_at_commit",
     "direct",
+    "transactions",
 ];
 const LEAVING_LOGS: &[&str] = &["mixed"];
 const BY_HAND: &[&str] = &["log_by_hand", "log_by_hand_plain"];

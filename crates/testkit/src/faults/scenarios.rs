@@ -44,6 +44,12 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "manifests", options: SHORT_MANIFESTS, prepare: open, live: manifests },
     Scenario { name: "options", options: &[], prepare: open, live: options },
     Scenario { name: "checkpoint", options: BLOBS, prepare: a_tree, live: checkpoint },
+    Scenario {
+        name: "transactions",
+        options: BLOBS,
+        prepare: open_for_transactions,
+        live: transactions,
+    },
     Scenario { name: "direct", options: DIRECT, prepare: open, live: blobs_at_commit },
     Scenario { name: "manual", options: BLOBS, prepare: a_tree, live: manual },
     Scenario { name: "subcompactions", options: IN_PARTS, prepare: a_tree, live: manual },

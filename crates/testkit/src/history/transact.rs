@@ -134,13 +134,7 @@ impl Running {
 
     fn change(&mut self, name: &str, edit: &Edit) -> Result<()> {
         let family = self.db.column_family(name)?;
-        match edit {
-            Edit::Put { key, value } => self.transaction.put(&family, key, value),
-            Edit::Delete { key } => self.transaction.delete(&family, key),
-            Edit::SingleDelete { key } => self.transaction.single_delete(&family, key),
-            Edit::Merge { key, operand } => self.transaction.merge(&family, key, operand),
-            Edit::DeleteRange { .. } => unreachable!("a transaction deletes no ranges"),
-        }
+        compare::change(&mut self.transaction, &family, edit)
     }
 
     /// Reads a key, for update if asked, and compares it with what must be there.

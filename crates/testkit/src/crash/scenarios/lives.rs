@@ -2,6 +2,7 @@
 
 use super::super::life::{How, Life};
 use super::super::side_by_side::Together;
+use super::super::transactions::{abandon, commit, conflict};
 use super::{THREE, TWO};
 use crate::generate::Generator;
 use crate::model::Edit;
@@ -25,6 +26,25 @@ pub(super) fn log(life: &mut Life) {
     }
     life.sync();
     life.writes(2, TWO);
+}
+
+pub(super) fn transactions(life: &mut Life) {
+    commit(life, How::Logged, TWO);
+    abandon(life, "default");
+    commit(life, How::Synced, &["other"]);
+    conflict(life, "other");
+    commit(life, How::Logged, TWO);
+    life.flush("default");
+    commit(life, How::Unlogged, &["other"]);
+    life.put(How::Logged, TWO);
+    commit(life, How::Logged, TWO);
+    life.kill();
+    life.open();
+    conflict(life, "default");
+    commit(life, How::Logged, TWO);
+    life.compact("other");
+    commit(life, How::Synced, TWO);
+    life.close();
 }
 
 pub(super) fn by_hand(life: &mut Life) {

@@ -24,6 +24,27 @@ pub(super) fn open_mixed(life: &mut Life) {
     open(life);
 }
 
+pub(super) fn open_for_transactions(life: &mut Life) {
+    life.in_transactions = true;
+    open(life);
+}
+
+/// Transactions, whose commits look for conflicts in memtables and in tables.
+pub(super) fn transactions(life: &mut Life) {
+    for round in 0..3 {
+        life.writes(8, 300);
+        if round > 0 {
+            life.flush();
+            life.settle();
+        }
+        life.read();
+    }
+    life.close();
+    life.open_twice();
+    life.writes(4, 300);
+    life.read();
+}
+
 /// A database with several levels and something in memory.
 pub(super) fn a_tree(life: &mut Life) {
     open(life);

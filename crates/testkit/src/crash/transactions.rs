@@ -1,0 +1,71 @@
+//! Transactions on a disk whose power may fail: each is there as a whole, or not at all.
+
+use flagstone::base::Code;
+use flagstone::{Db, Transaction};
+
+use super::life::{How, Life};
+use super::promises::{Batch, NEVER};
+use crate::compare;
+use crate::model::Edit;
+
+/// A key that no transaction leaves behind.
+const NEVER_THERE: &[u8] = b"never";
+
+fn begin(life: &Life) -> (Db, Transaction) {
+    let db = Db::around(life.db()).expect("a handle of an open database");
+    let transaction = db.begin();
+    (db, transaction)
+}
+
+/// Commits a transaction that changes each of these families, and takes something back before.
+pub(super) fn commit(life: &mut Life, how: How, families: &[&str]) {
+    let mut edits = Vec::new();
+    for name in families {
+        let (put, again) = (life.put_edit(), life.put_edit());
+        let merged = Edit::Merge { key: b"merged".to_vec(), operand: b"more".to_vec() };
+        let deleted = Edit::Delete { key: format!("k{:02}", life.random.u8(..20)).into_bytes() };
+        edits.extend([put, merged, deleted, again].map(|edit| (*name, edit)));
+    }
+    let (number, batch) = life.numbered(how, &edits);
+    let earliest = life.earliest();
+    let (db, mut transaction) = begin(life);
+    let family = |name: &str| db.column_family(name).expect("it exists");
+    transaction.set_save_point();
+    transaction.put(&family(families[0]), NEVER_THERE, "taken back").expect("a change");
+    transaction.rollback_to_save_point().expect("there is a save point");
+    for (name, edit) in &batch {
+        compare::change(&mut transaction, &family(name), edit).expect("a change");
+    }
+    transaction.commit_with(&how.options()).expect("a commit");
+    let edits = batch.into_iter().map(|(name, edit)| (life.family(&name), edit)).collect();
+    life.note_write(
+        Batch {
+            number,
+            is_logged: how != How::Unlogged,
+            edits,
+            span: life.written(earliest),
+            durable: NEVER,
+        },
+        how,
+    );
+}
+
+/// Begins a transaction whose key somebody else writes: nothing of it is ever there.
+pub(super) fn conflict(life: &mut Life, name: &str) {
+    let (db, mut transaction) = begin(life);
+    let family = db.column_family(name).expect("it exists");
+    let put = life.put_edit();
+    let Edit::Put { key, .. } = &put else { unreachable!("a put") };
+    transaction.get_for_update(&family, key).expect("a read");
+    transaction.put(&family, NEVER_THERE, "refused").expect("a change");
+    life.write(How::Logged, &[(name, put)]);
+    let error = transaction.commit().expect_err("a conflict");
+    assert_eq!(error.code(), Code::Busy, "a commit: {error}");
+}
+
+/// Drops a transaction.
+pub(super) fn abandon(life: &mut Life, name: &str) {
+    let (db, mut transaction) = begin(life);
+    let family = db.column_family(name).expect("it exists");
+    transaction.put(&family, NEVER_THERE, "dropped").expect("a change");
+}
