@@ -311,6 +311,12 @@ impl Db {
         open_by(&Options::default(), &[], |_| Ok(engine.clone()))
     }
 
+    /// A family by the engine's handle.
+    #[doc(hidden)]
+    pub fn family_of(&self, family: &db::ColumnFamily) -> Family {
+        Family::of(self.stamping(), family.clone())
+    }
+
     /// The engine's own handle.
     #[doc(hidden)]
     pub fn engine(&self) -> &db::Db {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::base::{ColumnFamilyId, Result};
 use crate::batch::WriteBatch;
+use crate::db;
 use crate::front::database::Db;
 use crate::front::family;
 use crate::front::locking::{Engine, Locking};
@@ -130,6 +131,15 @@ impl TransactionDb {
     /// As [`Db::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Db::builder(path).open_transaction_db(&TransactionDbOptions::default())
+    }
+
+    /// Transactions with locks over an engine's handle, through which alone it is then written.
+    ///
+    /// # Errors
+    /// None.
+    #[doc(hidden)]
+    pub fn around(engine: &db::Db, options: &TransactionDbOptions) -> Result<Self> {
+        Ok(Self::of(&Db::around(engine)?, options))
     }
 
     /// How it locks keys.

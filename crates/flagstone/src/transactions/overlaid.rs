@@ -187,6 +187,18 @@ impl OverlaidIter {
         }
     }
 
+    /// The current value, if it is in memory: in the batch, or read by [`OverlaidIter::value`].
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn found_value(&self) -> Option<&[u8]> {
+        match self.on {
+            On::Below => self.below.found_value(),
+            On::Batch | On::Both => Some(&self.value),
+            On::Nothing => panic!("the cursor is not valid"),
+        }
+    }
+
     /// The current value piece by piece, if it is large and lies in the database: as
     /// [`Cursor::value_in_pieces`](crate::Cursor::value_in_pieces).
     ///

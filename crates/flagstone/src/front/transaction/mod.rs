@@ -14,6 +14,7 @@
 //!
 //! - `changes`: what a transaction changes; `ending`: save points, commit and rollback
 //! - `closure`: transactions that are tried again
+//! - `raw`: what packages for other interfaces need
 
 use std::fmt;
 
@@ -30,6 +31,7 @@ mod changes;
 mod closure;
 mod control;
 mod ending;
+mod raw;
 
 pub use closure::TransactOptions;
 
