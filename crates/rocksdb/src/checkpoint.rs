@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::db::{DBCommon, DBInner, ThreadMode};
 use crate::error::Error;
 use crate::store::Store;
+use crate::transactions::TransactionDB;
 
 /// Makes checkpoints of a database.
 ///
@@ -56,5 +57,38 @@ impl<'db> Checkpoint<'db> {
             return self.create_checkpoint(path);
         }
         Ok(db.checkpoint_with_wals(path)?)
+    }
+}
+
+/// Makes checkpoints of a [`TransactionDB`].
+pub struct TransactionDBCheckpoint<'db>(Checkpoint<'db>);
+
+impl<'db> TransactionDBCheckpoint<'db> {
+    /// Prepares checkpoints of `db`; makes none yet.
+    ///
+    /// # Errors
+    /// None.
+    pub fn new<T: ThreadMode>(db: &'db TransactionDB<T>) -> Result<Self, Error> {
+        Checkpoint::new(db).map(Self)
+    }
+
+    /// As [`Checkpoint::create_checkpoint`].
+    ///
+    /// # Errors
+    /// As [`Checkpoint::create_checkpoint`].
+    pub fn create_checkpoint<P: AsRef<Path>>(&self, path: P) -> Result<(), Error> {
+        self.0.create_checkpoint(path)
+    }
+
+    /// As [`Checkpoint::create_checkpoint_with_log_size`].
+    ///
+    /// # Errors
+    /// As [`Checkpoint::create_checkpoint`].
+    pub fn create_checkpoint_with_log_size<P: AsRef<Path>>(
+        &self,
+        path: P,
+        log_size_for_flush: u64,
+    ) -> Result<(), Error> {
+        self.0.create_checkpoint_with_log_size(path, log_size_for_flush)
     }
 }

@@ -55,7 +55,7 @@ impl<'a, D: DBAccess> DBRawIteratorWithThreadMode<'a, D> {
     }
 
     fn over(db: &'a D, family: &ColumnFamily, options: &ReadOptions) -> Self {
-        let cursor = db.store().cursor(options.engine(), family).map_err(Error::from);
+        let cursor = db.cursor(options.engine(), family).map_err(Error::from);
         Self { db, cursor, failed: None, is_tailing: options.is_tailing() }
     }
 

@@ -109,6 +109,7 @@ impl From<flagstone::Error> for Error {
             Code::Busy => "Resource busy",
             Code::TryAgain => "Operation failed. Try again.",
             Code::ColumnFamilyDropped => "Column family dropped",
+            Code::Expired => "Operation expired",
             _ => "Unknown",
         };
         let place = match (error.path(), error.offset()) {
@@ -121,6 +122,10 @@ impl From<flagstone::Error> for Error {
             SubCode::NoSpace => "No space left on device: ",
             SubCode::MergeOperatorFailed => "Merge operator failed: ",
             SubCode::ManualCompactionPaused => "Manual compaction paused: ",
+            SubCode::LockTimeout => "Timeout waiting to lock key: ",
+            SubCode::LockLimit => "Failed to acquire lock due to max_num_locks limit: ",
+            SubCode::Deadlock => "Deadlock: ",
+            SubCode::MemoryLimit => "Memory limit reached: ",
             _ => "",
         };
         Self { message: format!("{beginning}: {finer}{place}{}", error.message()) }

@@ -27,15 +27,16 @@
 //! Defaults are RocksDB's, and so are the files: RocksDB opens what is written here, also what a
 //! crash leaves. Large values go to blob files only if the program asks for them, and at a flush.
 //!
-//! **What is missing** does not compile: transactions, backups, tables made elsewhere (ingestion),
-//! timestamps in keys, the counters of single calls in [`perf`], plain and cuckoo tables. An option
-//! that cannot be had fails the opening with `Not implemented`.
+//! **What is missing** does not compile: two-phase commit, backups, tables made elsewhere
+//! (ingestion), timestamps in keys, the counters of single calls in [`perf`], plain and cuckoo
+//! tables. An option that cannot be had fails the opening with `Not implemented`.
 //!
 //! **What differs.** Comparators and compaction filters must be `Send` and, for comparators,
 //! `Sync`, because threads of the engine call them. [`MergeOperands`] has a lifetime, which few
 //! programs need to name. [`Error`] texts begin as RocksDB's do, and go on in Flagstone's words.
 //! After [`cancel_all_background_work`](DBCommon::cancel_all_background_work) nothing can be
-//! written. Features that choose how C++ is built change nothing.
+//! written. [`TransactionDB`] is a [`DBCommon`], and has all its calls. Features that choose how
+//! C++ is built change nothing.
 
 mod c_text;
 mod cache;
@@ -60,6 +61,7 @@ mod slice_transform;
 mod snapshot;
 pub mod statistics;
 mod store;
+mod transactions;
 mod write_batch;
 
 pub use c_text::CStrLike;
@@ -91,6 +93,10 @@ pub use options::{
 };
 pub use slice_transform::SliceTransform;
 pub use snapshot::{Snapshot, SnapshotWithThreadMode};
+pub use transactions::{
+    OptimisticTransactionDB, OptimisticTransactionOptions, Transaction, TransactionDB,
+    TransactionDBOptions, TransactionOptions,
+};
 pub use write_batch::{
     WriteBatch, WriteBatchIterator, WriteBatchIteratorCf, WriteBatchWithTransaction,
 };

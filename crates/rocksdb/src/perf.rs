@@ -5,6 +5,7 @@ use crate::cache::Cache;
 use crate::db::{DB, DBCommon, DBInner, ThreadMode};
 use crate::error::Error;
 use crate::store::Store;
+use crate::transactions::TransactionDB;
 
 /// What databases and caches hold in memory, in bytes.
 pub struct MemoryUsageStats {
@@ -63,6 +64,11 @@ impl<'a> MemoryUsageBuilder<'a> {
     /// Adds a database.
     pub fn add_db<T: ThreadMode, D: DBInner>(&mut self, db: &'a DBCommon<T, D>) {
         self.stores.push(db.inner.inner());
+    }
+
+    /// Adds a database whose transactions lock their keys.
+    pub fn add_tx_db<T: ThreadMode>(&mut self, db: &'a TransactionDB<T>) {
+        self.add_db(db);
     }
 
     /// Adds a cache.

@@ -24,18 +24,19 @@ pub type Snapshot<'a> = SnapshotWithThreadMode<'a, DB>;
 /// ```
 pub struct SnapshotWithThreadMode<'a, D: DBAccess> {
     db: &'a D,
-    pub(crate) inner: flagstone::base::Snapshot,
+    /// None in a transaction without a snapshot: it reads the database as it is.
+    pub(crate) inner: Option<flagstone::base::Snapshot>,
 }
 
 impl<'a, D: DBAccess> SnapshotWithThreadMode<'a, D> {
     /// Takes a snapshot.
     pub fn new(db: &'a D) -> Self {
-        Self { db, inner: db.store().db().snapshot() }
+        Self { db, inner: db.take_snapshot() }
     }
 
-    /// The sequence number of the last write that it sees.
+    /// The sequence number of the last write that it sees; 0 in a transaction without a snapshot.
     pub fn sequence_number(&self) -> u64 {
-        self.inner.sequence()
+        self.inner.as_ref().map_or(0, flagstone::base::Snapshot::sequence)
     }
 
     /// An iterator over the default family.

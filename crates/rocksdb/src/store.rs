@@ -2,6 +2,7 @@
 
 use flagstone::base::Snapshot;
 use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlIter, TtlOptions};
+use flagstone::transactions::OverlaidIter;
 use flagstone::{ColumnFamilyOptions, ReadOptions, Result, Value, WriteBatch, WriteOptions};
 
 use crate::following::Following;
@@ -21,6 +22,8 @@ pub(crate) enum Handle {
     Plain(Db),
     /// Values end with the time of their writing, and expire.
     Expiring(TtlDb),
+    /// There are transactions, with locks or without.
+    Transactional(flagstone::Db),
     /// Another process writes the database.
     Following(Following),
 }
@@ -30,6 +33,7 @@ impl Handle {
         match self {
             Self::Plain(db) => db,
             Self::Expiring(expiring) => expiring.base(),
+            Self::Transactional(db) => db.engine(),
             Self::Following(following) => following.first(),
         }
     }
@@ -44,6 +48,24 @@ impl Store {
         self.handle.db()
     }
 
+    /// The database as transactions see it.
+    ///
+    /// # Panics
+    /// In a database that was opened without transactions.
+    pub(crate) fn transactional(&self) -> &flagstone::Db {
+        match &self.handle {
+            Handle::Transactional(db) => db,
+            _ => unreachable!("only databases with transactions begin some"),
+        }
+    }
+
+    pub(crate) fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
+        match &self.handle {
+            Handle::Transactional(db) => db.drop_column_family(&db.family_of(family)),
+            _ => self.db().drop_column_family(family),
+        }
+    }
+
     pub(crate) fn default_family(&self) -> &ColumnFamily {
         self.db().default_column_family()
     }
@@ -56,6 +78,7 @@ impl Store {
     ) -> Result<Option<Value>> {
         self.opened.measure(Histogram::DbGet, || match &self.handle {
             Handle::Plain(db) => db.get_with(options, family, key),
+            Handle::Transactional(db) => db.engine().get_with(options, family, key),
             Handle::Expiring(expiring) => expiring.get_with(options, family, key),
             Handle::Following(following) => {
                 let (db, family) = following.current(family)?;
@@ -72,6 +95,7 @@ impl Store {
     ) -> Vec<Result<Option<Value>>> {
         self.opened.measure(Histogram::DbMultiget, || match &self.handle {
             Handle::Plain(db) => db.multi_get_with(options, family, keys),
+            Handle::Transactional(db) => db.engine().multi_get_with(options, family, keys),
             Handle::Expiring(expiring) => expiring.multi_get_with(options, family, keys),
             Handle::Following(following) => match following.current(family) {
                 Ok((db, family)) => db.multi_get_with(options, &family, keys),
@@ -83,6 +107,7 @@ impl Store {
     pub(crate) fn cursor(&self, options: &ReadOptions, family: &ColumnFamily) -> Result<Cursor> {
         Ok(match &self.handle {
             Handle::Plain(db) => Cursor::Plain(db.iter_cf(family, options)?),
+            Handle::Transactional(db) => Cursor::Plain(db.engine().iter_cf(family, options)?),
             Handle::Expiring(expiring) => Cursor::Expiring(expiring.iter_cf(family, options)?),
             Handle::Following(following) => {
                 let (db, family) = following.current(family)?;
@@ -94,16 +119,16 @@ impl Store {
     /// A snapshot with which lookups in several families see one moment; `None` if they do anyway.
     pub(crate) fn common_snapshot(&self) -> Option<Snapshot> {
         match &self.handle {
-            Handle::Plain(_) | Handle::Expiring(_) => Some(self.db().snapshot()),
             // It changes only when it catches up.
             Handle::Following(_) => None,
+            _ => Some(self.db().snapshot()),
         }
     }
 
     pub(crate) fn latest_sequence_number(&self) -> u64 {
         match &self.handle {
-            Handle::Plain(_) | Handle::Expiring(_) => self.db().latest_sequence_number(),
             Handle::Following(following) => following.latest_sequence_number(),
+            _ => self.db().latest_sequence_number(),
         }
     }
 
@@ -114,9 +139,7 @@ impl Store {
     pub(crate) fn catch_up(&self) -> Result<()> {
         match &self.handle {
             Handle::Following(following) => following.catch_up(),
-            Handle::Plain(_) | Handle::Expiring(_) => {
-                Err(flagstone::Error::not_supported("only a secondary database catches up"))
-            }
+            _ => Err(flagstone::Error::not_supported("only a secondary database catches up")),
         }
     }
 
@@ -128,6 +151,7 @@ impl Store {
     pub(crate) fn write(&self, options: &WriteOptions, batch: WriteBatch) -> Result<()> {
         self.opened.measure(Histogram::DbWrite, || match &self.handle {
             Handle::Plain(db) => db.write_with(options, batch),
+            Handle::Transactional(db) => db.write_with(batch, options),
             Handle::Expiring(expiring) => expiring.write_with(options, &batch),
             Handle::Following(following) => following.first().write_with(options, batch),
         })
@@ -140,6 +164,7 @@ impl Store {
     ) -> Result<ColumnFamily> {
         match &self.handle {
             Handle::Plain(db) => db.create_column_family(name, options),
+            Handle::Transactional(db) => db.engine().create_column_family(name, options),
             // As in RocksDB, its values are stamped and do not expire until the next opening.
             Handle::Expiring(expiring) => {
                 expiring.create_column_family(name, options, TtlOptions::default())
@@ -150,9 +175,11 @@ impl Store {
 }
 
 /// A cursor of the engine.
-pub(crate) enum Cursor {
+pub enum Cursor {
     Plain(Iter),
     Expiring(TtlIter),
+    /// The changes of a transaction over the database.
+    Overlaid(Box<OverlaidIter>),
 }
 
 /// Calls a method of whichever cursor it is.
@@ -161,6 +188,7 @@ macro_rules! either {
         match $cursor {
             Cursor::Plain($inner) => $call,
             Cursor::Expiring($inner) => $call,
+            Cursor::Overlaid($inner) => $call,
         }
     };
 }
@@ -199,7 +227,14 @@ impl Cursor {
     }
 
     pub(crate) fn refresh(&mut self) -> Result<()> {
-        either!(self, inner => inner.refresh())
+        match self {
+            Self::Plain(inner) => inner.refresh(),
+            Self::Expiring(inner) => inner.refresh(),
+            Self::Overlaid(_) => {
+                let message = "an iterator of a transaction is not refreshed; make another";
+                Err(flagstone::Error::not_supported(message))
+            }
+        }
     }
 
     /// Finds the value, reading its blob file if it lies in one.

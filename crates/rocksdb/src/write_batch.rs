@@ -20,8 +20,8 @@ use crate::error::Error;
 /// ```
 pub type WriteBatch = WriteBatchWithTransaction<false>;
 
-/// The type behind [`WriteBatch`]. With `true` it would be the batch of a transaction, which there
-/// are none of yet: it has no methods then.
+/// The type behind [`WriteBatch`]. With `true` it is the batch of a database with transactions,
+/// which deletes no ranges.
 pub struct WriteBatchWithTransaction<const TRANSACTION: bool> {
     pub(crate) inner: flagstone::WriteBatch,
     /// Why an operation could not be added; writing the batch says so.
@@ -49,7 +49,7 @@ pub trait WriteBatchIteratorCf {
     fn merge_cf(&mut self, cf_id: u32, key: &[u8], value: &[u8]);
 }
 
-impl WriteBatchWithTransaction<false> {
+impl<const TRANSACTION: bool> WriteBatchWithTransaction<TRANSACTION> {
     /// An empty batch.
     pub fn new() -> Self {
         Self::from_engine(flagstone::WriteBatch::new())
@@ -192,16 +192,6 @@ impl WriteBatchWithTransaction<false> {
         self.add(|batch| batch.single_delete_cf(cf.inner(), key));
     }
 
-    /// Deletes the keys from `from` up to but not including `to`.
-    pub fn delete_range<K: AsRef<[u8]>>(&mut self, from: K, to: K) {
-        self.add(|batch| batch.delete_range(from, to));
-    }
-
-    /// As [`delete_range`](Self::delete_range), in a family.
-    pub fn delete_range_cf<K: AsRef<[u8]>>(&mut self, cf: &impl AsColumnFamilyRef, from: K, to: K) {
-        self.add(|batch| batch.delete_range_cf(cf.inner(), from, to));
-    }
-
     /// Adds bytes that go to the WAL alone, e.g. for replicas.
     pub fn put_log_data<V: AsRef<[u8]>>(&mut self, log_data: V) {
         self.add(|batch| batch.put_log_data(log_data));
@@ -222,7 +212,19 @@ impl WriteBatchWithTransaction<false> {
     }
 }
 
-impl Default for WriteBatchWithTransaction<false> {
+impl WriteBatchWithTransaction<false> {
+    /// Deletes the keys from `from` up to but not including `to`.
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, from: K, to: K) {
+        self.add(|batch| batch.delete_range(from, to));
+    }
+
+    /// As [`delete_range`](Self::delete_range), in a family.
+    pub fn delete_range_cf<K: AsRef<[u8]>>(&mut self, cf: &impl AsColumnFamilyRef, from: K, to: K) {
+        self.add(|batch| batch.delete_range_cf(cf.inner(), from, to));
+    }
+}
+
+impl<const TRANSACTION: bool> Default for WriteBatchWithTransaction<TRANSACTION> {
     fn default() -> Self {
         Self::new()
     }

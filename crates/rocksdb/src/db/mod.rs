@@ -22,8 +22,10 @@ use crate::column_family::{AsColumnFamilyRef, BoundColumnFamily, ColumnFamily};
 use crate::db_pinnable_slice::DBPinnableSlice;
 use crate::error::Error;
 use crate::options::ReadOptions;
-use crate::store::Store;
+use crate::store::{Cursor, Store};
 
+pub(crate) use opening::{Access, named};
+pub(crate) use reading::{from, of_all_keys, of_one_prefix};
 pub use report::{LiveFile, Range};
 
 /// A database, opened without transactions, whose families are held as `T` says.
@@ -112,6 +114,22 @@ pub trait DBAccess {
     /// The engine's handle.
     #[doc(hidden)]
     fn store(&self) -> &Store;
+
+    /// A cursor over a family.
+    #[doc(hidden)]
+    fn cursor(
+        &self,
+        options: &flagstone::ReadOptions,
+        family: &EngineFamily,
+    ) -> flagstone::Result<Cursor> {
+        self.store().cursor(options, family)
+    }
+
+    /// The snapshot as of which [`SnapshotWithThreadMode`](crate::SnapshotWithThreadMode) reads.
+    #[doc(hidden)]
+    fn take_snapshot(&self) -> Option<flagstone::base::Snapshot> {
+        Some(self.store().db().snapshot())
+    }
 
     /// The value of a key.
     ///

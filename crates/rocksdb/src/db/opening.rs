@@ -25,9 +25,10 @@ use crate::store::{Handle, Store};
 const TTL_MAX: u64 = i32::MAX as u64;
 
 /// How a database is opened.
-#[derive(Clone, Copy)]
-enum Access {
+pub(crate) enum Access {
     ReadWrite,
+    Optimistic,
+    Locking(flagstone::TransactionDbOptions),
     ReadOnly { error_if_log_file_exist: bool },
     WithTtl(Duration),
     Secondary,
@@ -51,7 +52,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
     /// families, or if an option is out of range; `IOError`, also if it is open elsewhere;
     /// `Corruption`.
     pub fn open<P: AsRef<Path>>(opts: &Options, path: P) -> Result<Self, Error> {
-        Self::open_as(opts, path.as_ref(), Vec::new(), Access::ReadWrite)
+        Self::open_plain(opts, path.as_ref(), Vec::new(), &Access::ReadWrite)
     }
 
     /// Opens the database in `path` for reading.
@@ -64,7 +65,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         error_if_log_file_exist: bool,
     ) -> Result<Self, Error> {
         let access = Access::ReadOnly { error_if_log_file_exist };
-        Self::open_as(opts, path.as_ref(), Vec::new(), access)
+        Self::open_plain(opts, path.as_ref(), Vec::new(), &access)
     }
 
     /// Opens the database in `path`, whose values expire after `ttl`: a compaction drops them.
@@ -76,7 +77,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         path: P,
         ttl: Duration,
     ) -> Result<Self, Error> {
-        Self::open_as(opts, path.as_ref(), Vec::new(), Access::WithTtl(ttl))
+        Self::open_plain(opts, path.as_ref(), Vec::new(), &Access::WithTtl(ttl))
     }
 
     /// As [`open_with_ttl`](Self::open_with_ttl), with families of default options.
@@ -94,7 +95,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         I: IntoIterator<Item = N>,
         N: AsRef<str>,
     {
-        Self::open_as(opts, path.as_ref(), named(cfs), Access::WithTtl(ttl))
+        Self::open_plain(opts, path.as_ref(), named(cfs), &Access::WithTtl(ttl))
     }
 
     /// As [`open_with_ttl`](Self::open_with_ttl), with families.
@@ -111,7 +112,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         P: AsRef<Path>,
         I: IntoIterator<Item = ColumnFamilyDescriptor>,
     {
-        Self::open_as(opts, path.as_ref(), cfs.into_iter().collect(), Access::WithTtl(ttl))
+        Self::open_plain(opts, path.as_ref(), cfs.into_iter().collect(), &Access::WithTtl(ttl))
     }
 
     /// Opens the database in `path` with these column families, each with default options. The
@@ -126,7 +127,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         I: IntoIterator<Item = N>,
         N: AsRef<str>,
     {
-        Self::open_as(opts, path.as_ref(), named(cfs), Access::ReadWrite)
+        Self::open_plain(opts, path.as_ref(), named(cfs), &Access::ReadWrite)
     }
 
     /// As [`open_cf`](Self::open_cf), each family with its own options.
@@ -139,7 +140,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         I: IntoIterator<Item = (N, Options)>,
         N: AsRef<str>,
     {
-        Self::open_as(opts, path.as_ref(), with_options(cfs), Access::ReadWrite)
+        Self::open_plain(opts, path.as_ref(), with_options(cfs), &Access::ReadWrite)
     }
 
     /// As [`open_for_read_only`](Self::open_for_read_only), with families of default options.
@@ -158,7 +159,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         N: AsRef<str>,
     {
         let access = Access::ReadOnly { error_if_log_file_exist };
-        Self::open_as(opts, path.as_ref(), named(cfs), access)
+        Self::open_plain(opts, path.as_ref(), named(cfs), &access)
     }
 
     /// As [`open_for_read_only`](Self::open_for_read_only), each family with its own options.
@@ -177,7 +178,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         N: AsRef<str>,
     {
         let access = Access::ReadOnly { error_if_log_file_exist };
-        Self::open_as(db_opts, path.as_ref(), with_options(cfs), access)
+        Self::open_plain(db_opts, path.as_ref(), with_options(cfs), &access)
     }
 
     /// As [`open_for_read_only`](Self::open_for_read_only), with families.
@@ -195,7 +196,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         I: IntoIterator<Item = ColumnFamilyDescriptor>,
     {
         let access = Access::ReadOnly { error_if_log_file_exist };
-        Self::open_as(opts, path.as_ref(), cfs.into_iter().collect(), access)
+        Self::open_plain(opts, path.as_ref(), cfs.into_iter().collect(), &access)
     }
 
     /// Opens the database in `path` with these column families. The default family may be left out,
@@ -208,7 +209,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         P: AsRef<Path>,
         I: IntoIterator<Item = ColumnFamilyDescriptor>,
     {
-        Self::open_as(opts, path.as_ref(), cfs.into_iter().collect(), Access::ReadWrite)
+        Self::open_plain(opts, path.as_ref(), cfs.into_iter().collect(), &Access::ReadWrite)
     }
 
     /// Opens a database that another process may be writing to, for reading. Reads see what
@@ -241,7 +242,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         I: IntoIterator<Item = N>,
         N: AsRef<str>,
     {
-        Self::open_as(opts, primary_path.as_ref(), named(cfs), Access::Secondary)
+        Self::open_plain(opts, primary_path.as_ref(), named(cfs), &Access::Secondary)
     }
 
     /// As [`open_as_secondary`](Self::open_as_secondary), with families.
@@ -258,14 +259,29 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         P: AsRef<Path>,
         I: IntoIterator<Item = ColumnFamilyDescriptor>,
     {
-        Self::open_as(opts, path.as_ref(), cfs.into_iter().collect(), Access::Secondary)
+        Self::open_plain(opts, path.as_ref(), cfs.into_iter().collect(), &Access::Secondary)
     }
 
-    fn open_as(
+    fn open_plain(
+        opts: &Options,
+        path: &Path,
+        families: Vec<ColumnFamilyDescriptor>,
+        access: &Access,
+    ) -> Result<Self, Error> {
+        Self::open_as(opts, path, families, access, |store| DBWithThreadModeInner {
+            held_files: Mutex::default(),
+            store,
+        })
+    }
+}
+
+impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
+    pub(crate) fn open_as(
         opts: &Options,
         path: &Path,
         mut families: Vec<ColumnFamilyDescriptor>,
-        access: Access,
+        access: &Access,
+        inner: impl FnOnce(Store) -> D,
     ) -> Result<Self, Error> {
         // A database that is opened without a list gives no handle of its default family.
         let is_listed = !families.is_empty();
@@ -285,11 +301,8 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
             }
         }
         let store = Store::new(opening.opened(handle.db()), handle);
-        Ok(Self {
-            inner: DBWithThreadModeInner { held_files: Mutex::default(), store },
-            cfs: T::with_families(handles),
-            path: path.to_path_buf(),
-        })
+        let (cfs, path) = (T::with_families(handles), path.to_path_buf());
+        Ok(Self { inner: inner(store), cfs, path })
     }
 }
 
@@ -297,11 +310,11 @@ fn open_handle(
     opening: &Opening,
     path: &Path,
     families: &[ColumnFamilyDescriptor],
-    access: Access,
+    access: &Access,
 ) -> Result<Handle, Error> {
     let options = opening.options();
     let wanted = opening.families().iter();
-    if let Access::WithTtl(ttl) = access {
+    if let Access::WithTtl(ttl) = *access {
         let wanted: Vec<TtlFamily<'_>> = wanted
             .zip(families)
             .map(|((name, options), family)| (name.as_str(), options.clone(), ttl_of(family, ttl)))
@@ -314,9 +327,18 @@ fn open_handle(
         Access::ReadWrite | Access::WithTtl(_) => {
             Ok(Handle::Plain(Db::open_with_families(path, options, &wanted)?))
         }
+        Access::Optimistic => {
+            let db = Db::open_with_families(path, options, &wanted)?;
+            Ok(Handle::Transactional(flagstone::Db::around(&db)?))
+        }
+        Access::Locking(of_locks) => {
+            let db = Db::open_with_families(path, options, &wanted)?;
+            let db = flagstone::TransactionDb::around(&db, of_locks)?;
+            Ok(Handle::Transactional(flagstone::Db::clone(&db)))
+        }
         Access::ReadOnly { error_if_log_file_exist } => {
             let db = Db::open_read_only_with_families(path, options, &wanted)?;
-            if error_if_log_file_exist && !db.wal_files().is_empty() {
+            if *error_if_log_file_exist && !db.wal_files().is_empty() {
                 return Err(Error::new(format!(
                     "Corruption: {} has a WAL, and error_if_log_file_exist is on",
                     path.display()
@@ -347,7 +369,9 @@ fn ttl_of(family: &ColumnFamilyDescriptor, of_database: Duration) -> TtlOptions 
     TtlOptions { ttl_seconds, ..TtlOptions::default() }
 }
 
-fn named<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Vec<ColumnFamilyDescriptor> {
+pub(crate) fn named<N: AsRef<str>>(
+    names: impl IntoIterator<Item = N>,
+) -> Vec<ColumnFamilyDescriptor> {
     with_options(names.into_iter().map(|name| (name, Options::default())))
 }
 
@@ -427,7 +451,7 @@ impl<D: DBInner> DBCommon<SingleThreaded, D> {
     /// If it is not open; `IOError`.
     pub fn drop_cf(&mut self, name: &str) -> Result<(), Error> {
         let family = self.cfs.cfs.remove(name).ok_or_else(|| no_family(name))?;
-        Ok(self.engine().drop_column_family(&family.inner)?)
+        Ok(self.inner.inner().drop_family(&family.inner)?)
     }
 
     /// The column family of that name, if the database was opened with it or it was created since.
@@ -456,7 +480,7 @@ impl<D: DBInner> DBCommon<MultiThreaded, D> {
     pub fn drop_cf(&self, name: &str) -> Result<(), Error> {
         let mut families = self.cfs.cfs.write().unwrap_or_else(PoisonError::into_inner);
         let family = families.remove(name).ok_or_else(|| no_family(name))?;
-        Ok(self.engine().drop_column_family(&family.inner)?)
+        Ok(self.inner.inner().drop_family(&family.inner)?)
     }
 
     /// The column family of that name, if the database was opened with it or it was created since.

@@ -392,17 +392,17 @@ fn copied(values: Vec<flagstone::Result<Option<Value>>>) -> Vec<Result<Option<Ve
     values.into_iter().map(|value| Ok(value?.map(Value::into_vec))).collect()
 }
 
-fn from(key: &[u8]) -> IteratorMode<'_> {
+pub(crate) fn from(key: &[u8]) -> IteratorMode<'_> {
     IteratorMode::From(key, Direction::Forward)
 }
 
-fn of_all_keys() -> ReadOptions {
+pub(crate) fn of_all_keys() -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_total_order_seek(true);
     options
 }
 
-fn of_one_prefix() -> ReadOptions {
+pub(crate) fn of_one_prefix() -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_prefix_same_as_start(true);
     options

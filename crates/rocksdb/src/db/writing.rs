@@ -7,7 +7,7 @@ use crate::options::WriteOptions;
 use crate::write_batch::WriteBatch;
 
 impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
-    fn write_batch(
+    pub(crate) fn write_batch(
         &self,
         options: &WriteOptions,
         fill: impl FnOnce(&mut WriteBatch),

@@ -34,7 +34,7 @@ impl ReadOptions {
 
     /// Reads as of a snapshot. Default: as of the call.
     pub fn set_snapshot<D: DBAccess>(&mut self, snapshot: &SnapshotWithThreadMode<'_, D>) {
-        self.engine.snapshot = Some(snapshot.inner.clone());
+        self.engine.snapshot.clone_from(&snapshot.inner);
     }
 
     /// The first key that an iterator may stand on. Default: none.
