@@ -188,6 +188,7 @@
 //! RocksDB has and Flagstone does not.
 
 // Hidden from the documentation alone, so that lints for public items hold for them, too.
+pub mod backup;
 #[cfg_attr(doc, doc(hidden))]
 pub mod base;
 #[cfg_attr(doc, doc(hidden))]

@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["manifest", "options"],
     &["iter", "compaction"],
     &["db"],
-    &["salvage", "doctor", "ttl", "transactions", "ingest"],
+    &["salvage", "doctor", "ttl", "transactions", "ingest", "backup"],
     &["front"],
 ];
 
@@ -38,6 +38,8 @@ const ROOMS: &[&[&str]] = &[
         "checkpoint",
         "checks",
         "column_family",
+        "contents",
+        "copied_files",
         "destroy",
         "facts",
         "ingestion",

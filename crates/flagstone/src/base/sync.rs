@@ -38,6 +38,8 @@ pub use unranked::{Condvar, Mutex, MutexGuard, RwLock, ranked};
 /// rank is above the ranks of all locks that it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Rank {
+    /// Backups of one directory are made or removed.
+    Backup,
     /// An event is told to the listeners, which may call the database.
     Telling,
     /// The database is being closed.

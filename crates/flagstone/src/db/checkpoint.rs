@@ -5,17 +5,14 @@
 //! one moment under the locks. The MANIFEST is written anew: it must not name directories that the
 //! copy does not have. CURRENT comes last: a directory without it is no database.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::base::file_name::{self, FileKind};
-use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
+use crate::base::file_name;
+use crate::base::{Error, Mutant, Result, Sometimes};
 use crate::db::DbInner;
+use crate::db::contents::{Contents, Copied, contents};
 use crate::db::handle::Db;
-use crate::db::tree::directories;
-use crate::db::writing::pipeline::ActiveWal;
 use crate::env::{BufferedWriter, FileSystem, IoMode};
-use crate::manifest::StateCopy;
 
 /// Copies go through a buffer of this many bytes.
 const COPY_BUFFER: usize = 1 << 20;
@@ -76,12 +73,12 @@ impl Db {
 }
 
 /// A checkpoint that reads, and then lets others remove, the database's files.
-struct RunningCheckpoint<'a>(&'a DbInner);
+pub(in crate::db) struct RunningCheckpoint<'a>(&'a DbInner);
 
 impl<'a> RunningCheckpoint<'a> {
     /// # Errors
     /// `ShutdownInProgress`.
-    fn begin(inner: &'a DbInner) -> Result<Self> {
+    pub(in crate::db) fn begin(inner: &'a DbInner) -> Result<Self> {
         inner.tree.begin_checkpoint()?;
         Ok(Self(inner))
     }
@@ -91,23 +88,6 @@ impl Drop for RunningCheckpoint<'_> {
     fn drop(&mut self) {
         self.0.tree.end_checkpoint();
     }
-}
-
-/// What the database consists of at one moment.
-struct Contents {
-    linked: Vec<PathBuf>,
-    copied: Vec<Copied>,
-    state: StateCopy,
-    /// The text of the OPTIONS file; it names the families that the state has.
-    options: String,
-}
-
-/// A file of the checkpoint that is copied up to a size.
-struct Copied {
-    source: PathBuf,
-    size: u64,
-    /// Whether it may be shorter by then.
-    may_shrink: bool,
 }
 
 fn check_absent(db: &DbInner, target: &Path) -> Result<()> {
@@ -124,7 +104,7 @@ fn check_absent(db: &DbInner, target: &Path) -> Result<()> {
 fn copy_to(db: &DbInner, target: &Path) -> Result<()> {
     let fs = &*db.context.env.fs;
     let names = db.context.names.before_making(target);
-    let Contents { linked, copied, state, options } = contents(db)?;
+    let Contents { linked, others, growing, wals, state, options, .. } = contents(db)?;
     for source in linked {
         let target = within(target, &source);
         if fs.link(&source, &target).is_err() {
@@ -139,7 +119,7 @@ fn copy_to(db: &DbInner, target: &Path) -> Result<()> {
             copy(fs, &Copied { source, size, may_shrink: false }, &target)?;
         }
     }
-    for file in copied {
+    for file in others.into_iter().chain(growing).chain(wals) {
         copy(fs, &file, &within(target, &file.source))?;
     }
     let manifest = state.write(fs, target)?;
@@ -148,57 +128,6 @@ fn copy_to(db: &DbInner, target: &Path) -> Result<()> {
     let temporary = file_name::temporary(target, manifest);
     let current = format!("MANIFEST-{manifest}\n");
     db.context.names.replace_file(&temporary, &file_name::current(target), current.as_bytes())
-}
-
-fn contents(db: &DbInner) -> Result<Contents> {
-    db.pipeline.between_flushed_commits(|active| contents_with(db, active))
-}
-
-/// No commit happens meanwhile.
-fn contents_with(db: &DbInner, active: Option<ActiveWal>) -> Result<Contents> {
-    let copy = db.tree.copied_state(|| db.options_file.options_text(true));
-    let linked = files_to_link(db, copy.live)?;
-    let whole = |source: PathBuf, may_shrink| -> Result<Copied> {
-        let size = db.context.env.fs.metadata(&source)?.size;
-        Ok(Copied { source, size, may_shrink })
-    };
-    let mut copied = Vec::new();
-    for name in db.context.env.fs.list(&db.context.path)? {
-        if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
-            copied.push(whole(db.context.path.join(name), false)?);
-        }
-    }
-    // Blob files of memtables still grow: the WALs name no more of them than what they have
-    // now. What lies behind that, zeros and places of writes that fail, may be gone when they
-    // are copied.
-    for blob in copy.growing {
-        copied.push(whole(blob, true)?);
-    }
-    if !copy.wals.is_empty() {
-        Sometimes::CheckpointWithOlderWals.reached();
-    }
-    let active = active.map(|wal| (wal.number, wal.written));
-    for (number, size) in copy.wals.into_iter().chain(active) {
-        let source = file_name::wal(&db.context.wal_directory, number);
-        // Another process cuts a WAL that it has done with off behind its last record.
-        copied.push(Copied { source, size, may_shrink: db.context.read_only });
-    }
-    Ok(Contents { linked, copied, state: copy.state, options: copy.options })
-}
-
-/// The tables and blob files of the current versions, by the names that they have on the disk.
-fn files_to_link(db: &DbInner, mut missing: BTreeMap<FileNumber, PathBuf>) -> Result<Vec<PathBuf>> {
-    let mut linked = Vec::new();
-    for (path, kind) in directories::data_files(&db.tree)? {
-        if let FileKind::Table(number) | FileKind::Blob(number) = kind
-            && missing.remove(&number).is_some()
-        {
-            linked.push(path);
-        }
-    }
-    let Some((_, place)) = missing.pop_first() else { return Ok(linked) };
-    let message = "the MANIFEST lists this file, but it is missing; flagstone check lists everything that is missing";
-    Err(Error::corruption(message).at(place))
 }
 
 /// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or

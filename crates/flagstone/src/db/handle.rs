@@ -533,6 +533,12 @@ impl Db {
     }
 }
 
+impl AsRef<Self> for Db {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Db({})", self.path().display())

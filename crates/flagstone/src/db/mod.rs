@@ -18,7 +18,9 @@ mod budget;
 mod checkpoint;
 mod checks;
 mod column_family;
+mod contents;
 mod context;
+mod copied_files;
 mod destroy;
 mod disk;
 mod events;
@@ -69,6 +71,8 @@ use crate::memtable::ArenaPool;
 pub(crate) use opening::open::existing_families;
 
 pub use async_read::AsyncIter;
+pub(crate) use copied_files::{CopiedFile, CopyOptions, FileBytes, FilesToCopy, files_to_copy};
+
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
 pub use destroy::destroy;
 pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};

@@ -332,6 +332,12 @@ impl Deref for Db {
     }
 }
 
+impl AsRef<db::Db> for Db {
+    fn as_ref(&self) -> &db::Db {
+        self.engine()
+    }
+}
+
 impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Db").field(&self.path()).finish()

@@ -7,7 +7,8 @@ use super::edit::VersionEdit;
 use super::record::Writer;
 use super::version_set::VersionSet;
 use crate::base::{FileNumber, Result, file_name};
-use crate::env::{FileSystem, IoMode};
+use crate::env::memory::MemoryFileSystem;
+use crate::env::{FileSystem, IoMode, read_file};
 
 /// What a MANIFEST of the families that are open says, with all tables in the database directory.
 pub struct StateCopy {
@@ -28,6 +29,18 @@ impl VersionSet {
 }
 
 impl StateCopy {
+    /// The number of the MANIFEST, and its bytes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` or `Corruption` if the state cannot be encoded.
+    pub fn to_bytes(&self) -> Result<(FileNumber, Vec<u8>)> {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/"))?;
+        self.write(&fs, Path::new("/"))?;
+        let path = file_name::manifest(Path::new("/"), self.number);
+        Ok((self.number, read_file(&fs, &path, u64::MAX)?))
+    }
+
     /// Writes and syncs the MANIFEST in `directory`; it counts once CURRENT names it, which is left
     /// to the caller.
     ///

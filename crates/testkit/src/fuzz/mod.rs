@@ -5,6 +5,7 @@
 //! second time with the checksums put right (`mend`), so that the decoder behind them is reached.
 
 mod apply;
+mod backups;
 mod batches;
 mod blobs;
 mod blocks;
@@ -41,6 +42,7 @@ pub type Body = fn(&[u8]);
 /// Every target by the name of its file in `fuzz/fuzz_targets`.
 pub const TARGETS: &[(&str, Body)] = &[
     ("apply", apply::apply),
+    ("backup_meta", backups::backup_meta),
     ("batch", batches::batch),
     ("blob_file", blobs::blob_file),
     ("blob_index", blobs::blob_index),

@@ -17,6 +17,7 @@ use flagstone::manifest;
 use flagstone::sst::filter::WrittenBy;
 use flagstone::sst::{FilterPolicy, Footer, IndexType, TableBuilder, TableBuilderSettings};
 
+use super::backups;
 use super::database_seeds;
 use super::input::{file_of, put_file};
 use super::positions;
@@ -53,6 +54,7 @@ const FIXTURE_SIZE_MAX: usize = 6000;
 pub fn seeds(name: &str) -> Seeds {
     match name {
         "apply" => histories(),
+        "backup_meta" => backups::sound(),
         "batch" => vec![batch().into_bytes(), WriteBatch::new().into_bytes()],
         "blob_file" => with_head(&[30, 0, 0, 40, 0, 0, 1, b'k'], files_of("blob")),
         "blob_index" => vec![blob_index()],

@@ -386,7 +386,9 @@ impl Tree {
     pub(in crate::db) fn copied_state(&self, options: impl FnOnce() -> String) -> Copy {
         let state = self.state.lock();
         let blobs = |known: &FamilyState| {
-            let numbers = known.generations().flat_map(|generation| generation.blobs.numbers());
+            // No WAL names the files of a memtable that has no entries.
+            let written = known.generations().filter(|generation| !generation.is_empty());
+            let numbers = written.flat_map(|generation| generation.blobs.numbers());
             numbers.map(|number| known.family.paths.blob(number)).collect::<Vec<_>>()
         };
         let places = state.versions.families().flat_map(|family| {

@@ -39,6 +39,7 @@ pub(in crate::db) use sync::{BlobsToSync, UnsyncedBlobs};
 
 use std::sync::Arc;
 
+use crate::base::sync::{AtomicUsize, Ordering};
 use crate::db::background::Background;
 use crate::db::context::Context;
 use crate::db::disk::Disk;
@@ -56,6 +57,17 @@ pub(in crate::db::writing) struct DirectBlobs {
     tables: Arc<Tables>,
     background: Arc<Background>,
     syncs: Arc<FileSyncs>,
+    /// While above zero, values of batches stay in the batches.
+    pauses: AtomicUsize,
+}
+
+/// While it lives, no value of a batch goes to a blob file when it is committed.
+pub(in crate::db) struct PausedSeparation<'a>(&'a AtomicUsize);
+
+impl Drop for PausedSeparation<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl DirectBlobs {
@@ -72,6 +84,13 @@ impl DirectBlobs {
             tables: below.tables.clone(),
             background: below.background.clone(),
             syncs: syncs.clone(),
+            pauses: AtomicUsize::new(0),
         }
+    }
+
+    /// Leaves values in their batches until what is returned is dropped: flushes move them then.
+    pub(in crate::db::writing) fn pause_separation(&self) -> PausedSeparation<'_> {
+        self.pauses.fetch_add(1, Ordering::AcqRel);
+        PausedSeparation(&self.pauses)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::base::compression::CompressionType;
+use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, Result, Sometimes};
 use crate::batch::{Operation, WriteBatch};
 use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, BlobIndexes, NewBlob};
@@ -175,7 +176,8 @@ impl DirectBlobs {
 
     fn large_values<'a>(&self, source: &Source<'a>, synced: bool) -> Result<LargeValues<'a>> {
         let mut large = LargeValues::default();
-        let smallest = self.limits.direct_blob_min();
+        let is_paused = self.pauses.load(Ordering::Acquire) > 0;
+        let smallest = if is_paused { u64::MAX } else { self.limits.direct_blob_min() };
         source.each(|place, operation, _| {
             let (cf, key, value) = match operation {
                 Operation::Put { cf, key, value } => (cf, key, value),

@@ -42,7 +42,7 @@ use crate::db::wal_space::WalSpace;
 use crate::db::write_control::WriteControl;
 use crate::db::writing::admission::Admission;
 use crate::db::writing::commit::{Commit, MemtableBytes, ShownDestinations};
-use crate::db::writing::direct_blob::{DirectBlobs, DirectInputs};
+use crate::db::writing::direct_blob::{DirectBlobs, DirectInputs, PausedSeparation};
 use crate::db::writing::file_syncs::FileSyncs;
 use crate::db::writing::pipeline::held_back::WritesHeldBack;
 use crate::db::writing::pipeline::insertions::Insertions;
@@ -254,6 +254,11 @@ impl Pipeline {
         output: &mut JobOutput,
     ) -> Result<()> {
         self.blobs.settle(family, inputs, meter, output)
+    }
+
+    /// Leaves large values of batches in the WAL until what is returned is dropped.
+    pub(in crate::db) fn pause_separation(&self) -> PausedSeparation<'_> {
+        self.blobs.pause_separation()
     }
 
     /// Has `work` look at the database between two commits; it is told the active WAL, unless none
