@@ -55,6 +55,7 @@ pub enum Command {
     Flush(commands::flush::Arguments),
     Checkpoint(commands::checkpoint::Arguments),
     Transactions(commands::transactions::Arguments),
+    Backup(commands::backup::Arguments),
     #[command(alias = "list_column_families")]
     ListFamilies(commands::list_families::Arguments),
     #[command(alias = "create_column_family")]
@@ -95,6 +96,9 @@ fn exit_codes(command: &str) -> &'static str {
         }
         "sst" | "wal" | "blob" | "manifest" => {
             "Exit code 0: sound. 1: a fault, or no such file. 2: wrong usage."
+        }
+        "backup" => {
+            "Exit code 0: done, or sound. 1: it failed, or a backup is damaged. 2: wrong usage."
         }
         "completions" | "man" => "Exit code 0: done. 1: it failed. 2: wrong usage.",
         _ => {
@@ -146,6 +150,7 @@ impl CommandLine {
             Command::Flush(arguments) => commands::flush::run(arguments, common),
             Command::Checkpoint(arguments) => commands::checkpoint::run(arguments, common),
             Command::Transactions(arguments) => commands::transactions::run(arguments, common),
+            Command::Backup(arguments) => commands::backup::run(arguments, common),
             Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
             Command::CreateFamily(arguments) => commands::create_family::run(arguments, common),
             Command::DropFamily(arguments) => commands::drop_family::run(arguments, common),
