@@ -27,8 +27,8 @@
 //! Defaults are RocksDB's, and so are the files: RocksDB opens what is written here, also what a
 //! crash leaves. Large values go to blob files only if the program asks for them, and at a flush.
 //!
-//! **What is missing** does not compile: two-phase commit, backups, tables made elsewhere
-//! (ingestion), timestamps in keys, the counters of single calls in [`perf`], plain and cuckoo
+//! **What is missing** does not compile: two-phase commit, tables made elsewhere (ingestion),
+//! timestamps in keys, the counters of single calls in [`perf`], plain and cuckoo
 //! tables. An option that cannot be had fails the opening with `Not implemented`.
 //!
 //! **What differs.** Comparators and compaction filters must be `Send` and, for comparators,
@@ -38,6 +38,7 @@
 //! written. [`TransactionDB`] is a [`DBCommon`], and has all its calls. Features that choose how
 //! C++ is built change nothing.
 
+pub mod backup;
 mod c_text;
 mod cache;
 pub mod checkpoint;
