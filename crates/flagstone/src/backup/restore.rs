@@ -80,9 +80,15 @@ impl Restoration<'_> {
         let copied = self.copy(wanted).inspect_err(|_| {
             let _ = self.remove_temporaries();
         })?;
-        self.replace(&kept, copied, lock)?;
-        let temporary = file_name::temporary(self.db_dir, self.first_number()?);
-        self.names.replace_file(&temporary, &file_name::current(self.db_dir), &current)
+        let replaced = self.replace(&kept, copied, lock).and_then(|()| {
+            let temporary = file_name::temporary(self.db_dir, self.first_number()?);
+            self.names.replace_file(&temporary, &file_name::current(self.db_dir), &current)
+        });
+        replaced.map_err(|error| {
+            let state =
+                "the old database is gone and the backup is not in its place; restore again";
+            error.context(state)
+        })
     }
 
     fn fs(&self) -> &dyn FileSystem {
