@@ -44,6 +44,9 @@ pub enum Command {
     Export(commands::export::Arguments),
     Dump(commands::dump::Arguments),
     Load(commands::load::Arguments),
+    WriteExternSst(commands::write_extern_sst::Arguments),
+    #[command(alias = "ingest_extern_sst")]
+    Ingest(commands::ingest::Arguments),
     Verify(commands::verify::Arguments),
     #[command(alias = "checkconsistency")]
     Check(commands::check::Arguments),
@@ -140,6 +143,10 @@ impl CommandLine {
             Command::Export(arguments) => commands::export::run(arguments, common),
             Command::Dump(arguments) => commands::dump::run(arguments, common),
             Command::Load(arguments) => commands::load::run(arguments, common),
+            Command::WriteExternSst(arguments) => {
+                commands::write_extern_sst::run(arguments, common)
+            }
+            Command::Ingest(arguments) => commands::ingest::run(arguments, common),
             Command::Verify(arguments) => commands::verify::run(arguments, common),
             Command::Check(arguments) => commands::check::run(arguments, common),
             Command::Doctor(arguments) => commands::doctor::run(arguments, common),

@@ -8,7 +8,7 @@ use clap::{Arg, Command, CommandFactory};
 use crate::command_line::CommandLine;
 
 /// Commands of `ldb` that take other arguments here, and what stands for them.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 14] = [
     (
         "approxsize",
         "nothing for ranges; stats --db DB prints the sizes of levels, and programs can call Db::approximate_sizes",
@@ -28,6 +28,7 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("repair", "salvage --db DB --to NEW"),
     ("restore", "nothing; a checkpoint is a database"),
     ("unsafe_remove_sst_file", "salvage --db DB --to NEW"),
+    ("write_extern_sst", "write-extern-sst --db DB TABLE, which reads the output of dump"),
 ];
 
 /// What stands here for this command of `ldb`.

@@ -40,6 +40,7 @@ fn prepare(directory: &Path) {
     done(directory, "flagstone put --db photos hello world");
     done(directory, "flagstone create-family --db photos old-thumbnails");
     done(directory, "flagstone dump --db photos > photos.dump");
+    done(directory, "flagstone write-extern-sst --db photos photos.sst < photos.dump");
     let bench = "flagstone bench --db=made --num=1000 --cache_size=64K --benchmarks=fillseq,flush,readrandom";
     done(
         directory,

@@ -106,6 +106,16 @@ fn options() {
 }
 
 #[test]
+fn ingestion() {
+    crash::experiment("ingestion");
+}
+
+#[test]
+fn ingestion_beside_blobs() {
+    crash::experiment("ingestion-blobs");
+}
+
+#[test]
 fn checkpoint() {
     crash::experiment("checkpoint");
 }

@@ -27,9 +27,9 @@
 //! Defaults are RocksDB's, and so are the files: RocksDB opens what is written here, also what a
 //! crash leaves. Large values go to blob files only if the program asks for them, and at a flush.
 //!
-//! **What is missing** does not compile: two-phase commit, tables made elsewhere (ingestion),
-//! timestamps in keys, the counters of single calls in [`perf`], plain and cuckoo
-//! tables. An option that cannot be had fails the opening with `Not implemented`.
+//! **What is missing** does not compile: two-phase commit, timestamps in keys, the counters of
+//! single calls in [`perf`], plain and cuckoo tables. An option that cannot be had fails the
+//! opening with `Not implemented`.
 //!
 //! **What differs.** Comparators and compaction filters must be `Send` and, for comparators,
 //! `Sync`, because threads of the engine call them. [`MergeOperands`] has a lifetime, which few
@@ -60,6 +60,7 @@ mod prop_name;
 pub mod properties;
 mod slice_transform;
 mod snapshot;
+mod sst_file_writer;
 pub mod statistics;
 mod store;
 mod transactions;
@@ -88,12 +89,14 @@ pub use merge_operator::MergeOperands;
 pub use options::{
     BlockBasedIndexType, BlockBasedOptions, BlockBasedTablePinningTier, BottommostLevelCompaction,
     ChecksumType, CompactOptions, CompactionPri, DBCompactionStyle, DBCompressionType, DBPath,
-    DBRecoveryMode, DataBlockIndexType, FifoCompactOptions, FlushOptions, InfoLogger, LogLevel,
-    MemtableFactory, Options, ReadOptions, ReadTier, UniversalCompactOptions,
-    UniversalCompactionStopStyle, WaitForCompactOptions, WriteBufferManager, WriteOptions,
+    DBRecoveryMode, DataBlockIndexType, FifoCompactOptions, FlushOptions, InfoLogger,
+    IngestExternalFileOptions, LogLevel, MemtableFactory, Options, ReadOptions, ReadTier,
+    UniversalCompactOptions, UniversalCompactionStopStyle, WaitForCompactOptions,
+    WriteBufferManager, WriteOptions,
 };
 pub use slice_transform::SliceTransform;
 pub use snapshot::{Snapshot, SnapshotWithThreadMode};
+pub use sst_file_writer::SstFileWriter;
 pub use transactions::{
     OptimisticTransactionDB, OptimisticTransactionOptions, Transaction, TransactionDB,
     TransactionDBOptions, TransactionOptions,

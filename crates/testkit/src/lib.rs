@@ -10,6 +10,7 @@ pub mod crash;
 pub mod damage;
 pub mod disk;
 pub mod expiring;
+pub mod external;
 pub mod fakes;
 pub mod fault;
 pub mod faults;

@@ -312,6 +312,25 @@ fn a_range_is_replaced_as_a_whole() {
     assert_eq!(all(&db), "a=old b=new d=new e=old");
 }
 
+/// Whole tables under the range deletion go without being read.
+#[test]
+fn what_a_range_deletion_covers_leaves_the_disk() {
+    let mut world = World::new();
+    let (old, new) = (world.table(&["b", "c"], "old"), world.table(&["bb"], "new"));
+    let db = world.open();
+    let family = db.default_column_family();
+    ingest(&db, &[&old]);
+    let group = ExternalFiles {
+        atomic_replace_range: Some((b"a".to_vec(), b"d".to_vec())),
+        ..ExternalFiles::new(family, [&new])
+    };
+    db.ingest_together(&[group]).expect("a replaced range");
+    db.wait_for_compactions().expect("idle");
+    assert_eq!(all(&db), "bb=new");
+    let has_old = |file: &flagstone::db::LiveFile| file.sequences == (1, 1);
+    assert!(!db.live_files().iter().any(has_old), "{:?}", db.live_files());
+}
+
 #[test]
 fn a_range_is_emptied_without_tables() {
     let world = World::new();
@@ -442,6 +461,14 @@ fn the_sequence_number_is_written_into_the_file_on_request() {
     let again = db.ingest_external_files(family, &[&table], &Default::default());
     let error = again.expect_err("it has the number of an earlier ingestion");
     assert_eq!(error.code(), Code::InvalidArgument);
+    db.put("a", "2").expect("a put");
+    // A copy of it gets another number; that of the original stays.
+    let options = IngestExternalFileOptions { link_files: false, ..options };
+    db.ingest_external_files(family, &[&table], &options).expect("the same table");
+    let mut sequences: Vec<_> = db.live_files().iter().map(|file| file.sequences).collect();
+    sequences.sort_unstable();
+    assert_eq!(sequences, [(1, 3), (2, 2), (4, 4)]);
+    assert_eq!(all(&db), "a=1 x=1");
     drop(db);
     let db = world.open();
     assert_eq!(all(&db), "a=1 x=1");

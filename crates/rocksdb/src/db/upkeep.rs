@@ -1,5 +1,6 @@
-//! Flushes, compactions, and options that change while the database is open.
+//! Flushes, compactions, ingestion of tables, and options that change while the database is open.
 
+use std::path::Path;
 use std::sync::PoisonError;
 
 use flagstone::CompactRangeOptions;
@@ -8,7 +9,9 @@ use flagstone::db::ColumnFamily as EngineFamily;
 use super::{DBCommon, DBInner, DBWithThreadMode, ThreadMode};
 use crate::column_family::AsColumnFamilyRef;
 use crate::error::Error;
-use crate::options::{CompactOptions, FlushOptions, WaitForCompactOptions, has_no_effect};
+use crate::options::{
+    CompactOptions, FlushOptions, IngestExternalFileOptions, WaitForCompactOptions, has_no_effect,
+};
 
 impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
     /// Brings log records that wait in the process's memory to the WAL (`set_manual_wal_flush`),
@@ -237,4 +240,63 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
 
 fn bytes<K: AsRef<[u8]>>(key: &Option<K>) -> Option<&[u8]> {
     key.as_ref().map(AsRef::as_ref)
+}
+
+/// Tables that were written outside of the database.
+impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
+    /// Makes tables part of the default family, all or none. Their entries are newer than what was
+    /// written before; of several tables the later one wins.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a table that does not fit; `Corruption` for a damaged one; `IOError`.
+    /// Nothing is ingested then.
+    pub fn ingest_external_file<P: AsRef<Path>>(&self, paths: Vec<P>) -> Result<(), Error> {
+        self.ingest_external_file_opts(&IngestExternalFileOptions::default(), paths)
+    }
+
+    /// As [`ingest_external_file`](Self::ingest_external_file), with options.
+    ///
+    /// # Errors
+    /// As [`ingest_external_file`](Self::ingest_external_file).
+    pub fn ingest_external_file_opts<P: AsRef<Path>>(
+        &self,
+        opts: &IngestExternalFileOptions,
+        paths: Vec<P>,
+    ) -> Result<(), Error> {
+        self.ingest(self.inner.inner().default_family(), opts, &paths)
+    }
+
+    /// As [`ingest_external_file`](Self::ingest_external_file), into a family.
+    ///
+    /// # Errors
+    /// As [`ingest_external_file`](Self::ingest_external_file).
+    pub fn ingest_external_file_cf<P: AsRef<Path>>(
+        &self,
+        cf: &impl AsColumnFamilyRef,
+        paths: Vec<P>,
+    ) -> Result<(), Error> {
+        self.ingest_external_file_cf_opts(cf, &IngestExternalFileOptions::default(), paths)
+    }
+
+    /// As [`ingest_external_file`](Self::ingest_external_file), into a family, with options.
+    ///
+    /// # Errors
+    /// As [`ingest_external_file`](Self::ingest_external_file).
+    pub fn ingest_external_file_cf_opts<P: AsRef<Path>>(
+        &self,
+        cf: &impl AsColumnFamilyRef,
+        opts: &IngestExternalFileOptions,
+        paths: Vec<P>,
+    ) -> Result<(), Error> {
+        self.ingest(cf.inner(), opts, &paths)
+    }
+
+    fn ingest<P: AsRef<Path>>(
+        &self,
+        family: &EngineFamily,
+        options: &IngestExternalFileOptions,
+        paths: &[P],
+    ) -> Result<(), Error> {
+        Ok(self.engine().ingest_external_files(family, paths, options.engine())?)
+    }
 }

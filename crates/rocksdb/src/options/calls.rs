@@ -118,6 +118,46 @@ impl ReadOptions {
     pub fn set_async_io(&mut self, _v: bool) {}
 }
 
+/// How tables are ingested.
+#[derive(Default)]
+pub struct IngestExternalFileOptions {
+    engine: engine::IngestExternalFileOptions,
+}
+
+impl IngestExternalFileOptions {
+    /// The options as the engine takes them.
+    pub(crate) fn engine(&self) -> &engine::IngestExternalFileOptions {
+        &self.engine
+    }
+
+    /// Moves the files, instead of copying them. Default: false.
+    pub fn set_move_files(&mut self, v: bool) {
+        self.engine.move_files = v;
+    }
+
+    /// Snapshots taken before do not see the tables. Default: true.
+    pub fn set_snapshot_consistency(&mut self, v: bool) {
+        self.engine.snapshot_consistency = v;
+    }
+
+    /// Entries may get a sequence number. Otherwise the call fails if a table overlaps keys of the
+    /// database. Default: true.
+    pub fn set_allow_global_seqno(&mut self, v: bool) {
+        self.engine.allow_global_seqno = v;
+    }
+
+    /// Memtables that a table overlaps may be flushed while writers wait. Otherwise the call fails
+    /// then. Default: true.
+    pub fn set_allow_blocking_flush(&mut self, v: bool) {
+        self.engine.allow_blocking_flush = v;
+    }
+
+    /// Puts the tables below all that there is; refused as yet. Default: false.
+    pub fn set_ingest_behind(&mut self, v: bool) {
+        self.engine.ingest_behind = v;
+    }
+}
+
 /// How a write writes.
 #[derive(Default)]
 pub struct WriteOptions {

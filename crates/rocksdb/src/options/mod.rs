@@ -39,7 +39,10 @@ use crate::env::Env;
 use crate::error::Error;
 use crate::statistics::Statistics;
 
-pub use calls::{CompactOptions, FlushOptions, ReadOptions, WaitForCompactOptions, WriteOptions};
+pub use calls::{
+    CompactOptions, FlushOptions, IngestExternalFileOptions, ReadOptions, WaitForCompactOptions,
+    WriteOptions,
+};
 pub use choices::{
     BlockBasedIndexType, BlockBasedTablePinningTier, BottommostLevelCompaction, ChecksumType,
     CompactionPri, DBCompactionStyle, DBCompressionType, DBRecoveryMode, DataBlockIndexType,

@@ -118,7 +118,7 @@ impl Life {
         self.fs.changes() + 1
     }
 
-    fn done(&self, earliest: Moment) -> Span {
+    pub(super) fn done(&self, earliest: Moment) -> Span {
         Span { earliest, acked: self.fs.changes() }
     }
 
@@ -203,7 +203,7 @@ impl Life {
         self.db = None;
     }
 
-    fn note_durable(&mut self, which: impl Fn(&Batch) -> bool) {
+    pub(super) fn note_durable(&mut self, which: impl Fn(&Batch) -> bool) {
         let now = self.fs.changes();
         let chosen = self.promises.batches.iter_mut().filter(|batch| which(batch));
         chosen.for_each(|batch| batch.durable = batch.durable.min(now));

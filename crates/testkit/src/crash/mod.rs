@@ -86,6 +86,7 @@ mod disk;
 mod examine;
 mod explore;
 mod followed;
+mod ingested;
 mod life;
 mod promises;
 mod record;

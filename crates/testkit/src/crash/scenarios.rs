@@ -178,6 +178,14 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "options", path: PATH, families: TWO, settings: &[], live: options },
     Scenario { name: "checkpoint", path: PATH, families: TWO, settings: BLOBS, live: checkpoint },
+    Scenario { name: "ingestion", path: PATH, families: TWO, settings: &[], live: ingestion },
+    Scenario {
+        name: "ingestion-blobs",
+        path: PATH,
+        families: TWO,
+        settings: AT_COMMIT,
+        live: ingestion,
+    },
     Scenario { name: "reopen", path: PATH, families: TWO, settings: &[], live: reopen },
     Scenario { name: "reopen-kept", path: PATH, families: TWO, settings: KEPT, live: reopen },
     Scenario {

@@ -63,7 +63,7 @@ pub struct Life {
     /// Failures of the file system that the life has looked at.
     seen: usize,
     /// Whether a sync of a WAL has failed in this process.
-    wal_is_lost: bool,
+    pub(super) wal_is_lost: bool,
     /// Whether anything has failed in this process after which the database may accept nothing any
     /// more.
     may_be_poisoned: bool,
@@ -116,7 +116,7 @@ impl Life {
         Options { env, ..self.options.clone() }
     }
 
-    fn now(&self) -> Moment {
+    pub(super) fn now(&self) -> Moment {
         self.disk.changes()
     }
 
@@ -190,7 +190,7 @@ impl Life {
     }
 
     /// What became of a call that changes something.
-    fn fate<T>(outcome: &Result<T>) -> Fate {
+    pub(super) fn fate<T>(outcome: &Result<T>) -> Fate {
         match outcome {
             Ok(_) => Fate::Acknowledged,
             Err(error) if error.subcode() == SubCode::Poisoned => Fate::Refused,
@@ -281,8 +281,8 @@ impl Life {
         self.hear(what, outcome)
     }
 
-    /// The edits of the next batch, without its marks.
-    fn edits(&mut self, value_length: usize, unlogged: bool) -> Vec<(String, Edit)> {
+    /// The edits of the next batch, with its marks.
+    pub(super) fn edits(&mut self, value_length: usize, unlogged: bool) -> Vec<(String, Edit)> {
         let number = self.past.batches.len();
         let mut names: Vec<String> =
             past::marked(unlogged).iter().map(|name| (*name).to_string()).collect();
@@ -314,6 +314,10 @@ impl Life {
         if let Some(before) = number.checked_sub(3) {
             edits.push((LASTING[0].to_string(), Edit::SingleDelete { key: single(before) }));
         }
+        for name in past::marked(unlogged) {
+            let value = number.to_string().into_bytes();
+            edits.push(((*name).to_string(), Edit::Put { key: past::mark(number), value }));
+        }
         edits
     }
 
@@ -334,11 +338,7 @@ impl Life {
             Unlogged::Some => !sync && self.random.u8(..3) == 0,
             Unlogged::All => true,
         };
-        let mut edits = self.edits(value_length, unlogged);
-        for name in past::marked(unlogged) {
-            let value = number.to_string().into_bytes();
-            edits.push(((*name).to_string(), Edit::Put { key: past::mark(number), value }));
-        }
+        let edits = self.edits(value_length, unlogged);
         let begun = self.now();
         let sync = sync && !unlogged;
         let options = WriteOptions { sync, disable_wal: unlogged, ..WriteOptions::default() };

@@ -9,6 +9,7 @@
 
 pub mod allowed;
 pub mod campaign;
+mod ingested;
 mod judge;
 mod life;
 mod past;
@@ -50,7 +51,7 @@ const COMPACTING: &[&str] = &[
     "readers",
     "full_levels",
 ];
-const ADMINISTERING: &[&str] = &["families", "manifests", "options", "checkpoint"];
+const ADMINISTERING: &[&str] = &["families", "ingestion", "manifests", "options", "checkpoint"];
 const RECOVERING: &[&str] = &["read_only", "recovery", "kept_in_memory"];
 
 /// The lives that are about writing.

@@ -33,6 +33,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "space", options: LITTLE_SPACE, prepare: open, live: holes },
     Scenario { name: "blobs_at_commit", options: AT_COMMIT, prepare: open, live: blobs_at_commit },
     Scenario { name: "families", options: &[], prepare: open, live: families },
+    Scenario { name: "ingestion", options: &[], prepare: open, live: ingestion },
     Scenario { name: "wals", options: WALS, prepare: open, live: wals },
     Scenario { name: "log_by_hand", options: BY_HAND, prepare: open, live: log_by_hand },
     Scenario {

@@ -124,9 +124,7 @@ struct History {
     then: Option<Operation>,
     /// Keys that transactions used last; none in histories without transactions.
     recent: Vec<(String, Vec<u8>)>,
-    /// Of a hundred writes, so many are synced or unlogged.
-    synced: u8,
-    unlogged: u8,
+    safety: Safety,
     /// Of a hundred edits, so many delete a range.
     ranges: u8,
     merges: u8,
@@ -141,6 +139,13 @@ struct History {
     moving: u8,
     /// Of a hundred keys, so many are put once.
     once: u8,
+}
+
+/// Of a hundred writes, so many are synced, unlogged or ingested.
+struct Safety {
+    synced: u8,
+    unlogged: u8,
+    ingested: u8,
 }
 
 struct Forms {
@@ -173,8 +178,11 @@ impl History {
         }
         Self {
             mixture,
-            synced: [0, 5, 10, 50][random.usize(..4)],
-            unlogged: [0, 0, 0, 0, 10, 50, 100][random.usize(..7)],
+            safety: Safety {
+                synced: [0, 5, 10, 50][random.usize(..4)],
+                unlogged: [0, 0, 0, 0, 10, 50, 100][random.usize(..7)],
+                ingested: if seed % 4 == 2 { [2, 10, 40][(seed / 4 % 3) as usize] } else { 0 },
+            },
             ranges: [0, 3, 5, 20][random.usize(..4)],
             merges: [0, 10, 20, 50][random.usize(..4)],
             deletes: [2, 20, 30][random.usize(..3)],
@@ -282,13 +290,16 @@ impl History {
             self.of_recent_key(family, edit)
         };
         let edits = (0..count).map(edit).collect();
-        Operation::Write { durability: self.durability(), edits }
+        // Without such writes nothing is drawn for them.
+        let is_ingested = self.safety.ingested > 0 && self.percent(self.safety.ingested);
+        let durability = if is_ingested { Durability::Ingested } else { self.durability() };
+        Operation::Write { durability, edits }
     }
 
     fn durability(&mut self) -> Durability {
         match () {
-            () if self.percent(self.synced) => Durability::Synced,
-            () if self.percent(self.unlogged) => Durability::Unlogged,
+            () if self.percent(self.safety.synced) => Durability::Synced,
+            () if self.percent(self.safety.unlogged) => Durability::Unlogged,
             () => Durability::Logged,
         }
     }

@@ -14,6 +14,9 @@ pub enum Durability {
     Synced,
     /// Not in the WAL: it survives a clean close, or after a flush.
     Unlogged,
+    /// As tables that are ingested: it survives a power loss. Only whole batches; what cannot be
+    /// ingested is logged.
+    Ingested,
 }
 
 /// How an iterator moves.

@@ -45,10 +45,11 @@ use crate::model::Edit;
 /// Runs of one byte are abbreviated from this length on.
 const RUN: usize = 8;
 
-const DURABILITIES: [(&str, Durability); 3] = [
+const DURABILITIES: [(&str, Durability); 4] = [
     ("logged", Durability::Logged),
     ("synced", Durability::Synced),
     ("unlogged", Durability::Unlogged),
+    ("ingested", Durability::Ingested),
 ];
 
 const REWRITES: [(&str, BottommostLevelCompaction); 4] = [

@@ -1,5 +1,7 @@
 //! Writes, done to the engine and to the model.
 
+use std::path::Path;
+
 use flagstone::base::{Code, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::ColumnFamily;
@@ -8,8 +10,8 @@ use flagstone::options::{CompactionStyle, WriteOptions};
 
 use super::life::Life;
 use super::operation::Durability;
-use crate::compare;
 use crate::model::{Edit, Family};
+use crate::{compare, external};
 
 impl Life {
     pub(super) fn write(&mut self, durability: Durability, edits: &[(String, Edit)]) {
@@ -31,6 +33,9 @@ impl Life {
             compare::add(&mut batch, &self.db.column_family(name).expect("it exists"), &edit);
             written.push((name.clone(), edit));
         }
+        if durability == Durability::Ingested && !written.is_empty() {
+            return self.ingest(batch, written);
+        }
         if !batch.is_empty() && self.any(9) == 0 {
             batch.put_log_data("for whoever reads along").expect("a small batch");
         }
@@ -48,6 +53,27 @@ impl Life {
         self.write_in_the_end(&options, &batch).expect("a write");
         self.written.note(&self.db, batch, !disable_wal);
         self.note_write(begun, written, &options);
+    }
+
+    /// Has tables with these edits, which the model has, become part of the database.
+    fn ingest(&mut self, batch: WriteBatch, edits: Vec<(String, Edit)>) {
+        let env = self.db.options().env.clone();
+        let begun = self.fs.changes();
+        let outside = Path::new("/outside");
+        let mut groups = external::tables(&self.db, &env, outside, &edits).expect("tables");
+        if groups.is_empty() {
+            return;
+        }
+        for group in &mut groups {
+            group.options.move_files = self.any(4) == 0;
+            group.options.link_files = self.any(5) == 0;
+            group.options.write_global_seqno = self.any(6) == 0;
+            group.options.verify_checksums_before_ingest = self.any(7) == 0;
+        }
+        self.db.ingest_together(&groups).expect("an ingestion");
+        external::remove(&env, &groups);
+        self.written.note(&self.db, batch, false);
+        self.note_write(begun, edits, &WriteOptions::synced());
     }
 
     /// Of a write that is refused, as it would have to wait, nothing is there: it is as if it had

@@ -43,6 +43,8 @@ pub(in crate::db) struct Candidate {
     pub(in crate::db) smallest: InternalKeyBuf,
     /// The largest key as stored, range deletions included.
     pub(in crate::db) largest: InternalKeyBuf,
+    /// Ranges that it deletes, ascending and disjoint.
+    deleted: Vec<(Vec<u8>, Vec<u8>)>,
     stats: EntryStats,
     tail_size: u64,
     unique_id: Option<UniqueId>,
@@ -304,7 +306,10 @@ impl Candidate {
             return Err(Error::invalid_argument("the table has no entries"));
         };
         let properties = table.properties();
+        let fragments = table.range_tombstones();
+        let deleted = (0..fragments.len()).filter_map(|at| fragments.get(at));
         Ok(Self {
+            deleted: deleted.map(|range| (range.start.to_vec(), range.end.to_vec())).collect(),
             path: path.to_path_buf(),
             size,
             origin,
@@ -318,6 +323,16 @@ impl Candidate {
             },
             unique_id: properties.unique_id(),
         })
+    }
+
+    /// Its range deletions, if its entries get this sequence number.
+    pub(in crate::db) fn deletions(&self, sequence: SequenceNumber) -> Vec<RangeTombstone> {
+        let deletion = |(start, end): &(Vec<u8>, Vec<u8>)| RangeTombstone {
+            start: start.clone(),
+            end: end.clone(),
+            sequence,
+        };
+        self.deleted.iter().map(deletion).collect()
     }
 
     /// Whether no entry has the largest key: a range deletion ends there.
@@ -337,8 +352,9 @@ impl Candidate {
         let (smallest_seqno, largest_seqno) = match self.origin {
             Origin::External => {
                 for key in [&mut smallest, &mut largest] {
-                    let kind = key.as_key().value_type();
-                    if let Some(kind) = kind.filter(|_| key.as_key().sequence() == 0) {
+                    // Not the end of a range deletion, which no entry has.
+                    let is_entry = key.as_key().sequence() < MAX_SEQUENCE_NUMBER;
+                    if let Some(kind) = key.as_key().value_type().filter(|_| is_entry) {
                         key.set_version(sequence, kind);
                     }
                 }

@@ -229,7 +229,7 @@ impl Batch<'_> {
         let Self { group, tables, brought } = self;
         let (options, family) = (&group.options, &group.family.0);
         let now = inner.context.env.clock.unix_seconds();
-        let (mut metadata, mut told) = (Vec::new(), Vec::new());
+        let (mut metadata, mut told, mut deletions) = (Vec::new(), Vec::new(), Vec::new());
         for (table, (number, path)) in tables.iter().zip(brought.files()) {
             let is_numbered = table.origin == Origin::External
                 && options.allow_global_seqno
@@ -247,10 +247,12 @@ impl Batch<'_> {
                 global_seqno: sequence,
             });
             metadata.push(meta);
+            deletions.push(if is_numbered { table.deletions(sequence) } else { Vec::new() });
         }
         Ok(Arriving {
             family: family.clone(),
             tables: metadata,
+            deletions,
             is_behind: options.ingest_behind,
             only_last_level: options.fail_if_not_bottommost_level,
             must_not_overlap: self.must_not_overlap(),

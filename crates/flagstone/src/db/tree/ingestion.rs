@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::base::{Code, Error, Result, Sometimes};
-use crate::compaction::pick::{last_level, level_above_older, level_below_all};
+use crate::base::{Code, Error, RangeTombstone, Result, Sometimes};
+use crate::compaction::pick::{DeletedRanges, last_level, level_above_older, level_below_all};
 use crate::db::events::Event;
 use crate::db::family::Family;
 use crate::db::settings::leveled_settings;
 use crate::db::tree::Tree;
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::state::State;
-use crate::manifest::{FileMetadata, VersionEdit};
+use crate::manifest::{FileMetadata, TableFile, Version, VersionEdit};
 use crate::options::IngestionInfo;
 
 /// What the rank in level 0 of a table below all others is, as in RocksDB.
@@ -21,6 +21,8 @@ pub(in crate::db) struct Arriving {
     pub(in crate::db) family: Arc<Family>,
     /// In the order of their age: a later one may overlap those before it.
     pub(in crate::db) tables: Vec<FileMetadata>,
+    /// The range deletions of each, as far as these are newer than what lies below.
+    pub(in crate::db) deletions: Vec<Vec<RangeTombstone>>,
     /// Whether they go below all others.
     pub(in crate::db) is_behind: bool,
     /// Whether all must fit into the last level.
@@ -90,6 +92,7 @@ fn show_arrived(tree: &Tree, state: &mut State, arrived: &Arriving) {
     let next = tree.file_numbers.next();
     if let Some(known) = state.families.get_mut(&id) {
         // Scans that found nothing in a range must look again.
+        known.note_deleted(&ranges_deleted(&version, arrived), &version);
         known.install_another_past(version, now_us);
         known.compacting.forced_gc_below = next;
     }
@@ -97,6 +100,18 @@ fn show_arrived(tree: &Tree, state: &mut State, arrived: &Arriving) {
         tree.context.events.note(|| Event::Ingested(told.clone()));
     }
     state.note(id);
+}
+
+/// What the tables' range deletions leave nothing of.
+fn ranges_deleted(version: &Version, arrived: &Arriving) -> Vec<DeletedRanges> {
+    let with_deletions = arrived.tables.iter().zip(&arrived.deletions);
+    let deleted = with_deletions.filter_map(|(table, deletions)| {
+        let is_it = |(_, file): &(usize, &Arc<TableFile>)| file.number() == table.number;
+        let level = version.files().find(is_it).filter(|_| !deletions.is_empty())?.0;
+        let bounds = (&table.smallest, &table.largest);
+        DeletedRanges::new(version, level, table.number, bounds, deletions)
+    });
+    deleted.collect()
 }
 
 /// Where the tables of a family go.

@@ -1,5 +1,6 @@
 //! What happens in each life after the creation of its database.
 
+use super::super::ingested::ingest;
 use super::super::life::{How, Life};
 use super::super::side_by_side::Together;
 use super::super::transactions::{abandon, commit, conflict};
@@ -421,5 +422,23 @@ pub(super) fn long(life: &mut Life) {
         }
         life.work();
     }
+    life.close();
+}
+
+pub(super) fn ingestion(life: &mut Life) {
+    life.writes(5, TWO);
+    ingest(life, &["default"]);
+    life.writes(2, TWO);
+    ingest(life, TWO);
+    life.work();
+    life.flush("other");
+    life.writes(1, TWO);
+    ingest(life, &["other"]);
+    life.kill();
+    life.open();
+    ingest(life, TWO);
+    life.compact("default");
+    ingest(life, &["default"]);
+    life.work();
     life.close();
 }

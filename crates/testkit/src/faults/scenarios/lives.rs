@@ -5,6 +5,7 @@ use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions,
 };
 
+use super::super::ingested::ingest;
 use super::super::life::{DATABASE, Life};
 use super::super::past::{LASTING, Unlogged};
 
@@ -388,5 +389,24 @@ pub(super) fn full_levels(life: &mut Life) {
     for _ in 0..60 {
         life.write(false, 400);
     }
+    life.read();
+}
+
+/// Tables from outside, beside writes, flushes and compactions.
+pub(super) fn ingestion(life: &mut Life) {
+    life.writes(5, 200);
+    ingest(life);
+    life.writes(3, 200);
+    ingest(life);
+    life.hold();
+    life.settle();
+    life.flush();
+    ingest(life);
+    life.read();
+    life.settle();
+    life.give_up();
+    life.open_twice();
+    ingest(life);
+    life.writes(3, 200);
     life.read();
 }
