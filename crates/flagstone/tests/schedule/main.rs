@@ -18,6 +18,7 @@ mod crossing;
 mod direct;
 mod explore;
 mod families;
+mod locks;
 mod memtable;
 mod mutants;
 mod recovery;
