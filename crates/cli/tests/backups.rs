@@ -45,9 +45,9 @@ fn backups_are_made_listed_verified_restored_and_removed() {
     assert_eq!((&first["backup"], &first["metadata"]), (&1.into(), &"nightly".into()));
     assert_eq!(done(&format!("backup verify --dir {dir}")), "1: sound\n2: sound\n");
     assert_eq!(done(&format!("backup restore --dir {dir} --db {copy} --id 1")), "1\n");
-    assert_eq!(done(&format!("get --db {copy} stone")), "flag\n");
+    assert_eq!(done(&format!("get --db {copy} stone")), "flag");
     assert_eq!(done(&format!("backup restore --dir {dir} --db {copy} --keep")), "2\n");
-    assert_eq!(done(&format!("get --db {copy} stone")), "grey\n");
+    assert_eq!(done(&format!("get --db {copy} stone")), "grey");
     done(&format!("backup delete --dir {dir} --id 1"));
     let (text, code) = told(&format!("backup delete --dir {dir} --id 1"));
     assert!(code == 1 && text.contains("there is no backup 1"), "{text}");
