@@ -98,13 +98,15 @@ impl Builder {
         open_by(options, &families, |listed| db::Db::open_with_families(path, options, listed))
     }
 
-    /// Opens the database, with all families that it has, for transactions that lock their keys.
+    /// Opens the database, with all families that it has, for transactions that lock their keys,
+    /// with `allow_2pc`.
     ///
     /// # Errors
     /// As [`Builder::open`].
     #[doc(alias = "TransactionDB::Open")]
-    pub fn open_transaction_db(self, options: &TransactionDbOptions) -> Result<TransactionDb> {
-        Ok(TransactionDb::of(&self.open()?, options))
+    pub fn open_transaction_db(mut self, options: &TransactionDbOptions) -> Result<TransactionDb> {
+        self.options.allow_2pc = true;
+        TransactionDb::of(&self.open()?, options)
     }
 
     /// Opens the database for reading, without changing anything in its directory. What a writer

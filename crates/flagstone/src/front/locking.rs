@@ -10,6 +10,7 @@ use crate::base::sync::Mutex;
 use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode, key_in_words};
 use crate::batch::{Operation, WriteBatch};
 use crate::db::{ColumnFamily, Ticker};
+use crate::front::transaction::Parked;
 use crate::transactions::TransactionDbOptions;
 use crate::transactions::locks::{
     Deadlock, FamilyLocks, Granted, LockFailure, LockManager, LockMode, LockSettings, Owner,
@@ -34,6 +35,8 @@ pub(super) struct Locking {
     pub(super) options: TransactionDbOptions,
     /// The named transactions.
     pub(super) names: Mutex<HashMap<Vec<u8>, Arc<Owner>>>,
+    /// Prepared transactions of which nobody has a handle, by name.
+    parked: Mutex<HashMap<Vec<u8>, Parked>>,
 }
 
 /// Keys that a write outside of transactions has locked, until this is dropped.
@@ -73,7 +76,12 @@ impl Engine {
             deadlocks_max: options.max_num_deadlocks as usize,
         };
         let manager = LockManager::new(settings, self.base().env().clock.clone());
-        let locking = Locking { manager, options: options.clone(), names: Mutex::default() };
+        let locking = Locking {
+            manager,
+            options: options.clone(),
+            names: Mutex::default(),
+            parked: Mutex::default(),
+        };
         Self { stamping: self.stamping.clone(), locking: Some(Arc::new(locking)) }
     }
 
@@ -255,6 +263,11 @@ impl Engine {
         format!("key {} of column family '{name}'", key_in_words(key))
     }
 
+    /// The family of that number; none if there is no such family.
+    pub(super) fn family(&self, id: ColumnFamilyId) -> Option<ColumnFamily> {
+        self.base().column_families().into_iter().find(|family| family.id() == id)
+    }
+
     /// The name of a family; none if there is no such family.
     pub(super) fn family_name(&self, id: ColumnFamilyId) -> Option<String> {
         let families = self.base().column_families();
@@ -263,6 +276,16 @@ impl Engine {
 }
 
 impl Locking {
+    /// Keeps the locks of a transaction that is prepared.
+    pub(super) fn park(&self, name: Vec<u8>, parked: Parked) {
+        self.parked.lock().insert(name, parked);
+    }
+
+    /// Hands out what was parked under a name.
+    pub(super) fn unpark(&self, name: &[u8]) -> Option<Parked> {
+        self.parked.lock().remove(name)
+    }
+
     /// Gives a transaction a name that no other has.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use crate::db;
 use crate::front::database::Db;
 use crate::front::family;
 use crate::front::locking::{Engine, Locking};
+use crate::front::transaction::{Transaction, all_unparked, lock_prepared};
 use crate::options::WriteOptions;
 use crate::transactions::TransactionDbOptions;
 use crate::transactions::locks::{Deadlock, LockMode, Owner};
@@ -117,10 +118,13 @@ pub struct KeyLock {
 }
 
 impl TransactionDb {
-    pub(super) fn of(db: &Db, options: &TransactionDbOptions) -> Self {
+    /// # Errors
+    /// `Busy` with `LockLimit` if what is prepared has more keys than may be locked.
+    pub(super) fn of(db: &Db, options: &TransactionDbOptions) -> Result<Self> {
         let engine = db.stamping().with_locks(options);
         let locking = engine.locking().expect("it has locks now").clone();
-        Self { db: Db::of(&engine), locking }
+        lock_prepared(&engine, &locking)?;
+        Ok(Self { db: Db::of(&engine), locking })
     }
 
     /// Opens the database in the directory `path` with all of its column families, and makes it if
@@ -139,7 +143,7 @@ impl TransactionDb {
     /// None.
     #[doc(hidden)]
     pub fn around(engine: &db::Db, options: &TransactionDbOptions) -> Result<Self> {
-        Ok(Self::of(&Db::around(engine)?, options))
+        Self::of(&Db::around(engine)?, options)
     }
 
     /// How it locks keys.
@@ -156,6 +160,17 @@ impl TransactionDb {
     #[doc(alias = "skip_concurrency_control")]
     pub fn write_without_locks(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
         family::write_without_locks(self.engine_with_locks(), batch, options)
+    }
+
+    /// The transactions that are prepared and not decided, by name, as far as nobody else has a
+    /// handle of them: those that an earlier process prepared, and those whose handles were
+    /// dropped. Their keys are locked.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if one merges operands and its family has no merge operator now.
+    #[doc(alias = "GetAllPreparedTransactions")]
+    pub fn prepared_transactions(&self) -> Result<Vec<Transaction>> {
+        all_unparked(&self.db)
     }
 
     /// The transactions that hold locks, wait for one or have a name, by number; not as of one

@@ -165,9 +165,12 @@ impl DbSettings {
     /// WALs that are in fact kept for reuse. None where recovery takes what a recycled file still
     /// holds of its earlier life, behind the last record, for damage: a database whose process was
     /// killed would not open again. None that are compressed: RocksDB's reader of
-    /// `kSkipAnyCorruptedRecords` does not end with a recycled one.
+    /// `kSkipAnyCorruptedRecords` does not end with a recycled one. None with `allow_2pc`: a WAL
+    /// that is kept for what is prepared has others behind it, and RocksDB takes the rest of a
+    /// recycled one for damage there.
     pub(crate) fn recycled_wals(&self) -> usize {
-        if self.archives_wals() || self.wal_compression != WalCompression::None {
+        let is_compressed = self.wal_compression != WalCompression::None;
+        if self.archives_wals() || is_compressed || self.allow_2pc {
             return 0;
         }
         match self.wal_recovery_mode {

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::{ColumnFamilyId, Result, SequenceNumber};
+use crate::base::{ColumnFamilyId, Result, SequenceNumber, ValueType};
 use crate::batch::{BatchIter, HEADER_SIZE, WriteBatch};
 use crate::db::DbInner;
 use crate::db::opening::prepared::{Prepared, Transaction};
@@ -97,7 +97,8 @@ impl DbInner {
             let Some(family) = self.tree.families.read().get(&id).cloned() else { continue };
             let before = sequence.saturating_sub(1);
             match self.reader.get_at(&ReadOptions::default(), &family, before, key)? {
-                Some(value) => batch.put_cf(id, key, value)?,
+                Some((ValueType::WideColumnEntity, entity)) => batch.put_entity(id, key, entity)?,
+                Some((_, value)) => batch.put_cf(id, key, value)?,
                 None => batch.delete_cf(id, key)?,
             }
         }

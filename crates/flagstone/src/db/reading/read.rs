@@ -54,15 +54,25 @@ impl Reader {
         self.lookup(options, family, &current, snapshot, key)
     }
 
-    /// The value that a key had when that number was the last: one that nothing has forgotten.
+    /// What a key had when that number was the last, one that nothing has forgotten: a value, or an
+    /// entity as it is stored.
     pub(in crate::db) fn get_at(
         &self,
         options: &ReadOptions,
         family: &Arc<Family>,
         sequence: SequenceNumber,
         key: &[u8],
-    ) -> Result<Option<Value>> {
-        self.lookup(options, family, &family.current.load(), sequence, key)
+    ) -> Result<Option<(ValueType, Value)>> {
+        let current = family.current.load();
+        match self.search(options, family, &current, sequence, key)?.finish() {
+            Outcome::Found(ValueType::WideColumnEntity, entity) => {
+                Ok(Some((ValueType::WideColumnEntity, entity)))
+            }
+            outcome => {
+                let value = self.finish_outcome(options, family, &current, key, outcome)?;
+                Ok(value.map(|value| (ValueType::Value, value)))
+            }
+        }
     }
 
     fn lookup(

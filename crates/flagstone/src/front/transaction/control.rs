@@ -91,6 +91,21 @@ impl Control {
 }
 
 impl Locks {
+    /// Those of a transaction that is prepared.
+    pub(super) fn of_prepared(locking: &Arc<Locking>, owner: Arc<Owner>, name: &[u8]) -> Self {
+        Self {
+            locking: locking.clone(),
+            owner,
+            patience: Patience::default(),
+            name: Mutex::new(Some(name.to_vec())),
+            is_skipped: locking.options.skip_concurrency_control,
+        }
+    }
+
+    pub(super) fn locking(&self) -> &Locking {
+        &self.locking
+    }
+
     /// Keeps the locks for a commit.
     pub(super) fn begin_commit(&self) -> Result<()> {
         if self.locking.manager.begin_commit(&self.owner) { Ok(()) } else { Err(expired()) }
@@ -136,6 +151,7 @@ impl Locks {
 impl Transaction {
     /// Claims `key`: from now on no other transaction may write it, or the commit will know.
     pub(super) fn claim(&mut self, family: &Family, key: &[u8], claim: Claim) -> Result<()> {
+        self.check_unprepared()?;
         self.check(family)?;
         let family = family.engine_family();
         match &self.control {

@@ -1,9 +1,10 @@
-//! Save points, and how a transaction ends.
+//! Save points, and how a transaction is prepared and ends.
 
 use crate::base::{Code, Error, Result};
-use crate::db::{ColumnFamily, Ticker};
+use crate::batch::WriteBatch;
+use crate::db::{ColumnFamily, Ticker, TwoPhase};
 use crate::front::transaction::control::Control;
-use crate::front::transaction::{Transaction, TransactionState};
+use crate::front::transaction::{Parked, Transaction, TransactionState};
 use crate::options::WriteOptions;
 
 impl Transaction {
@@ -17,9 +18,9 @@ impl Transaction {
     /// Locks that were taken since are released.
     ///
     /// # Errors
-    /// `NotFound` if there is none; `InvalidArgument` after a commit.
+    /// `NotFound` if there is none; `InvalidArgument` after a commit, and once it is prepared.
     pub fn rollback_to_save_point(&mut self) -> Result<()> {
-        self.check_started()?;
+        self.check_unprepared()?;
         self.batch.rollback_to_save_point()?;
         self.tracked.rollback_to_save_point(self.control.owner());
         Ok(())
@@ -28,9 +29,9 @@ impl Transaction {
     /// Removes the latest save point and keeps what was changed since.
     ///
     /// # Errors
-    /// `NotFound` if there is none; `InvalidArgument` after a commit.
+    /// As [`Transaction::rollback_to_save_point`].
     pub fn pop_save_point(&mut self) -> Result<()> {
-        self.check_started()?;
+        self.check_unprepared()?;
         self.batch.pop_save_point()?;
         self.tracked.pop_save_point();
         Ok(())
@@ -55,6 +56,13 @@ impl Transaction {
     /// As [`Transaction::commit`].
     pub fn commit_with(&mut self, options: &WriteOptions) -> Result<()> {
         self.check_started()?;
+        if self.state == TransactionState::Prepared {
+            return self.commit_prepared(options);
+        }
+        if !self.commit_time.is_empty() {
+            let message = "commit_time_batch is for transactions that are prepared";
+            return Err(Error::invalid_argument(message));
+        }
         match &self.control {
             Control::Nothing => self.write(options)?,
             Control::Validation => self.write_validated(options)?,
@@ -65,12 +73,115 @@ impl Transaction {
                 self.write(options).inspect_err(|_| owner.resume())?;
             }
         }
-        self.state = TransactionState::Committed;
+        self.end(TransactionState::Committed);
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self, state: TransactionState) {
+        self.state = state;
         self.clear();
         if let Some(locks) = self.control.locks() {
             locks.unname();
         }
+    }
+
+    /// Prepares the changes under the transaction's name: they are in the WAL, and
+    /// [`Transaction::commit`] no longer fails for a conflict. Nothing can be changed afterwards.
+    ///
+    /// A prepared transaction outlives the process: [`TransactionDb::prepared_transactions`]
+    /// returns it after the next opening. Its locks are held until it is committed or rolled back;
+    /// dropping the handle does neither. The WAL that has it is kept for as long.
+    ///
+    /// ```
+    /// # use flagstone::TransactionDb;
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path();
+    /// let db = TransactionDb::open(path)?;
+    /// let mut transaction = db.begin();
+    /// transaction.set_name("order-4711")?;
+    /// transaction.put(&db, "stock", "9")?;
+    /// transaction.prepare()?;
+    /// drop(transaction);
+    /// drop(db);
+    ///
+    /// // After a restart, when the other participants have answered:
+    /// let db = TransactionDb::open(path)?;
+    /// assert!(db.get("stock")?.is_none());
+    /// for mut transaction in db.prepared_transactions()? {
+    ///     assert_eq!(transaction.name().unwrap(), b"order-4711");
+    ///     transaction.commit()?;
+    /// }
+    /// assert_eq!(db.get("stock")?.unwrap(), "9");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// - `InvalidArgument` without a name, or after the transaction was prepared or has ended.
+    /// - `NotSupported` in a database without locks. `Expired`.
+    /// - As [`Family::put`](crate::Family::put); then the transaction is as it was before.
+    ///
+    /// [`TransactionDb::prepared_transactions`]: crate::TransactionDb::prepared_transactions
+    #[doc(alias = "Prepare")]
+    pub fn prepare(&mut self) -> Result<()> {
+        self.prepare_with(&WriteOptions::default())
+    }
+
+    /// The same, as `options` say: synced, if the prepared changes are to survive a power loss.
+    ///
+    /// # Errors
+    /// As [`Transaction::prepare`].
+    pub fn prepare_with(&mut self, options: &WriteOptions) -> Result<()> {
+        self.check_unprepared()?;
+        let Some(locks) = self.control.locks() else {
+            let message = "only transactions of a TransactionDb can be prepared";
+            return Err(Error::not_supported(message));
+        };
+        let name = locks.name().ok_or_else(|| {
+            Error::invalid_argument("give the transaction a name before it is prepared")
+        })?;
+        self.tracked.families().try_for_each(ColumnFamily::check_alive)?;
+        locks.begin_commit()?;
+        let owner = locks.owner.clone();
+        TwoPhase::of(self.db.engine())
+            .prepare(options, name, self.batch.batch().clone())
+            .inspect_err(|_| owner.resume())?;
+        self.state = TransactionState::Prepared;
         Ok(())
+    }
+
+    /// Changes that the commit of a prepared transaction writes together with it. They are not
+    /// prepared, and lock nothing.
+    #[doc(alias = "GetCommitTimeWriteBatch")]
+    pub fn commit_time_batch(&mut self) -> &mut WriteBatch {
+        &mut self.commit_time
+    }
+
+    /// Commits what is prepared.
+    pub(super) fn commit_prepared(&mut self, options: &WriteOptions) -> Result<()> {
+        let name = self.name().unwrap_or_default();
+        TwoPhase::of(self.db.engine()).commit(options, name, &self.commit_time)?;
+        self.end(TransactionState::Committed);
+        Ok(())
+    }
+
+    /// Rolls back what is prepared.
+    pub(super) fn rollback_prepared(&mut self) -> Result<()> {
+        let name = self.name().unwrap_or_default();
+        TwoPhase::of(self.db.engine()).rollback(&WriteOptions::default(), name)?;
+        self.end(TransactionState::RolledBack);
+        Ok(())
+    }
+
+    /// Leaves what is prepared as it is, with its locks.
+    pub(super) fn park(&mut self) {
+        let tracked = std::mem::take(&mut self.tracked);
+        if let Control::Locks(locks) = &self.control
+            && let Some(name) = locks.name()
+        {
+            locks.locking().park(name, Parked::new(locks.owner.clone(), tracked));
+        }
     }
 
     fn write(&mut self, options: &WriteOptions) -> Result<()> {
@@ -94,12 +205,15 @@ impl Transaction {
     }
 
     /// Takes back everything: changes, tracked keys, locks and snapshot. The transaction begins
-    /// anew; its `expiration` goes on.
+    /// anew; its `expiration` goes on. One that is prepared ends.
     ///
     /// # Errors
-    /// `InvalidArgument` after a commit.
+    /// `InvalidArgument` after a commit; as [`Family::put`](crate::Family::put) if it is prepared.
     pub fn rollback(&mut self) -> Result<()> {
         self.check_started()?;
+        if self.state == TransactionState::Prepared {
+            return self.rollback_prepared();
+        }
         self.clear();
         Ok(())
     }
@@ -110,12 +224,26 @@ impl Transaction {
             TransactionState::Committed => Err(Error::invalid_argument(
                 "the transaction has already been committed; begin another",
             )),
+            TransactionState::RolledBack => Err(Error::invalid_argument(
+                "the transaction has already been rolled back; begin another",
+            )),
             _ => Ok(()),
         }
     }
 
+    /// Refuses what would change it, once it is prepared or has ended.
+    pub(super) fn check_unprepared(&self) -> Result<()> {
+        self.check_started()?;
+        if self.state == TransactionState::Prepared {
+            let message = "the transaction is prepared; commit it, or roll it back";
+            return Err(Error::invalid_argument(message));
+        }
+        Ok(())
+    }
+
     fn clear(&mut self) {
         self.batch.clear();
+        self.commit_time.clear();
         self.tracked.clear(self.control.owner());
         self.kept = None;
         self.snapshot = None;
@@ -125,6 +253,9 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
+        if self.state == TransactionState::Prepared {
+            return self.park();
+        }
         self.tracked.clear(self.control.owner());
         if let Some(locks) = self.control.locks() {
             locks.unname();

@@ -13,12 +13,14 @@
 //!   write.
 //!
 //! - `changes`: what a transaction changes; `ending`: save points, commit and rollback
+//! - `prepared`: transactions that outlive the process before they are decided
 //! - `closure`: transactions that are tried again
 //! - `raw`: what packages for other interfaces need
 
 use std::fmt;
 
 use crate::base::{Error, Result, Snapshot as Moment};
+use crate::batch::WriteBatch;
 use crate::db::Value;
 use crate::front::database::Db;
 use crate::front::family::Family;
@@ -31,9 +33,11 @@ mod changes;
 mod closure;
 mod control;
 mod ending;
+mod prepared;
 mod raw;
 
 pub use closure::TransactOptions;
+pub(in crate::front) use prepared::{Parked, all_unparked, lock_prepared};
 
 /// Changes of several keys that take place together, if nobody else has written the keys that the
 /// transaction changed or read for update; otherwise none does.
@@ -44,8 +48,8 @@ pub use closure::TransactOptions;
 /// [`Db::transact`] tries again after a conflict of either kind.
 ///
 /// Reads see the transaction's own changes. A transaction that is dropped before its commit changes
-/// nothing, and releases its locks. Families are given as handles; a [`Db`] stands for its family
-/// `default`.
+/// nothing, and releases its locks, unless it was [prepared](Transaction::prepare). Families are
+/// given as handles; a [`Db`] stands for its family `default`.
 ///
 /// ```
 /// # use flagstone::{Code, Db};
@@ -81,6 +85,7 @@ pub struct Transaction {
     /// Most bytes of the batch, if limited.
     bytes_max: Option<usize>,
     state: TransactionState,
+    commit_time: WriteBatch,
 }
 
 /// How far a transaction has come.
@@ -89,8 +94,12 @@ pub struct Transaction {
 pub enum TransactionState {
     /// It may read and change keys.
     Started,
+    /// It is in the WAL, and can be committed or rolled back.
+    Prepared,
     /// It was written.
     Committed,
+    /// It was prepared, and then given up.
+    RolledBack,
     /// It took longer than its `expiration`, and can never be written.
     Expired,
 }
@@ -106,17 +115,8 @@ impl Db {
     /// Begins a transaction that behaves as `options` say.
     #[track_caller]
     pub fn begin_with(&self, options: &TransactionOptions) -> Transaction {
-        let mut transaction = Transaction {
-            db: self.clone(),
-            batch: WriteBatchWithIndex::new(),
-            control: Control::new(self.stamping(), options),
-            tracked: TrackedKeys::default(),
-            kept: None,
-            snapshot: None,
-            snapshot_is_due: false,
-            bytes_max: Some(options.max_write_batch_size).filter(|most| *most > 0),
-            state: TransactionState::Started,
-        };
+        let mut transaction = Transaction::with(self, Control::new(self.stamping(), options));
+        transaction.bytes_max = Some(options.max_write_batch_size).filter(|most| *most > 0);
         if options.set_snapshot {
             transaction.set_snapshot();
         }
@@ -125,6 +125,21 @@ impl Db {
 }
 
 impl Transaction {
+    fn with(db: &Db, control: Control) -> Self {
+        Self {
+            db: db.clone(),
+            batch: WriteBatchWithIndex::new(),
+            control,
+            tracked: TrackedKeys::default(),
+            kept: None,
+            snapshot: None,
+            snapshot_is_due: false,
+            bytes_max: None,
+            state: TransactionState::Started,
+            commit_time: WriteBatch::new(),
+        }
+    }
+
     /// From now on reads see the database as of this moment, and a key that another transaction has
     /// written since is refused (`Busy`): by [`Transaction::commit`], or where keys are locked by
     /// the operation that would lock it.
@@ -174,7 +189,7 @@ impl Transaction {
     /// `NotSupported` in a database without locks.
     #[doc(alias = "SetName")]
     pub fn set_name(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
-        self.check_started()?;
+        self.check_unprepared()?;
         let Some(locks) = self.control.locks() else {
             let message = "only transactions of a TransactionDb have names";
             return Err(Error::not_supported(message));
@@ -272,6 +287,7 @@ impl Transaction {
     /// As [`Transaction::family`].
     #[doc(alias = "UndoGetForUpdate")]
     pub fn undo_get_for_update(&mut self, family: &Family, key: impl AsRef<[u8]>) -> Result<()> {
+        self.check_unprepared()?;
         self.check(family)?;
         let id = family.engine_family().id();
         self.tracked.undo_read(id, key.as_ref(), self.control.owner());

@@ -38,8 +38,8 @@ pub struct LockSettings {
     pub deadlocks_max: usize,
 }
 
-/// How an owner waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How an owner waits; by default it does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Patience {
     /// How long it waits for a key; [`Duration::MAX`] for ever.
     pub timeout: Duration,

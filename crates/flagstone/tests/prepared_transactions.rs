@@ -1,0 +1,128 @@
+//! Transactions that are prepared through the front door: their locks, names and ends.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+use std::time::Duration;
+
+use flagstone::{
+    Code, Db, SubCode, TransactionDb, TransactionDbOptions, TransactionOptions, TransactionState,
+};
+
+fn open(path: &std::path::Path) -> TransactionDb {
+    let locks = TransactionDbOptions {
+        default_lock_timeout: Duration::ZERO,
+        transaction_lock_timeout: Duration::ZERO,
+        ..TransactionDbOptions::default()
+    };
+    Db::builder(path).open_transaction_db(&locks).unwrap()
+}
+
+fn prepared(db: &TransactionDb, name: &str, key: &str) -> flagstone::Transaction {
+    let mut transaction = db.begin();
+    transaction.set_name(name).unwrap();
+    transaction.put(db, key, name).unwrap();
+    transaction.prepare().unwrap();
+    transaction
+}
+
+#[test]
+fn a_prepared_transaction_keeps_its_locks_whoever_drops_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    drop(prepared(&db, "first", "a"));
+    assert!(db.get("a").unwrap().is_none());
+    assert_eq!(db.put("a", "other").unwrap_err().subcode(), SubCode::LockTimeout);
+    drop(db);
+
+    // Another process locks its keys before anybody else can.
+    let db = open(directory.path());
+    assert_eq!(db.put("a", "other").unwrap_err().subcode(), SubCode::LockTimeout);
+    let mut all = db.prepared_transactions().unwrap();
+    assert!(db.prepared_transactions().unwrap().is_empty(), "a handle is handed out once");
+    let mut first = all.pop().unwrap();
+    assert_eq!(first.state(), TransactionState::Prepared);
+    assert_eq!(first.get(&db, "a").unwrap().unwrap(), "first", "it reads what it wrote");
+    first.commit().unwrap();
+    assert_eq!(first.state(), TransactionState::Committed);
+    db.put("a", "other").unwrap();
+    assert_eq!(db.get("a").unwrap().unwrap(), "other");
+}
+
+#[test]
+fn what_is_prepared_changes_no_more_and_ends_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let refused = |outcome: flagstone::Result<()>, said: &str| {
+        let error = outcome.unwrap_err();
+        assert!(error.code() == Code::InvalidArgument && error.message().contains(said), "{error}");
+    };
+    let mut unnamed = db.begin();
+    unnamed.put(&db, "u", "1").unwrap();
+    refused(unnamed.prepare(), "a name");
+    unnamed.commit_time_batch().put("x", "1").unwrap();
+    refused(unnamed.commit(), "commit_time_batch");
+    drop(unnamed);
+
+    let mut first = prepared(&db, "first", "a");
+    refused(first.put(&db, "b", "1"), "is prepared");
+    refused(first.set_name("again"), "is prepared");
+    refused(first.prepare(), "is prepared");
+    refused(first.get_for_update(&db, "b").map(drop), "is prepared");
+    refused(db.begin().set_name("first"), "first");
+    first.commit_time_batch().put("beside", "1").unwrap();
+    first.commit().unwrap();
+    assert_eq!(db.get("beside").unwrap().unwrap(), "1");
+    refused(first.commit(), "already been committed");
+    refused(first.rollback(), "already been committed");
+
+    let mut second = prepared(&db, "second", "a");
+    second.rollback().unwrap();
+    assert_eq!(second.state(), TransactionState::RolledBack);
+    refused(second.commit(), "already been rolled back");
+    assert_eq!(db.get("a").unwrap().unwrap(), "first");
+    // Its name and its key are free again.
+    prepared(&db, "second", "a").commit().unwrap();
+    assert_eq!(db.get("a").unwrap().unwrap(), "second");
+}
+
+#[test]
+fn a_database_without_locks_prepares_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    drop(prepared(&db, "first", "a"));
+    drop(db);
+    let error = Db::open(directory.path()).unwrap_err();
+    assert_eq!(error.code(), Code::NotSupported);
+    assert!(error.to_string().contains("'first' is prepared"), "{error}");
+
+    let plain = tempfile::tempdir().unwrap();
+    let db = Db::open(plain.path()).unwrap();
+    assert_eq!(db.begin().prepare().unwrap_err().code(), Code::NotSupported);
+}
+
+/// Expiry and prepare are one change: what is prepared can no longer expire.
+#[test]
+fn what_is_prepared_does_not_expire() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let options = TransactionOptions {
+        expiration: Some(Duration::from_millis(1)),
+        ..TransactionOptions::default()
+    };
+    let mut late = db.begin_with(&options);
+    late.set_name("late").unwrap();
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_millis(3) {
+        std::hint::spin_loop();
+    }
+    assert_eq!(late.prepare().unwrap_err().code(), Code::Expired);
+    drop(late);
+
+    let options = TransactionOptions { expiration: Some(Duration::from_secs(1)), ..options };
+    let mut timely = db.begin_with(&options);
+    timely.set_name("timely").unwrap();
+    timely.put(&db, "a", "1").unwrap();
+    timely.prepare().unwrap();
+    assert_eq!(timely.state(), TransactionState::Prepared);
+    timely.commit().unwrap();
+}
