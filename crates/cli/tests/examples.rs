@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::printed;
+use flagstone::TransactionDb;
 
 /// Runs a line in `directory` as a shell does.
 fn shell(directory: &Path, line: &str) -> std::process::Output {
@@ -41,6 +42,14 @@ fn prepare(directory: &Path) {
     done(directory, "flagstone create-family --db photos old-thumbnails");
     done(directory, "flagstone dump --db photos > photos.dump");
     done(directory, "flagstone write-extern-sst --db photos photos.sst < photos.dump");
+    let orders = TransactionDb::open(directory.join("orders")).unwrap();
+    for name in ["order-4711", "order-4712"] {
+        let mut order = orders.begin();
+        order.set_name(name).unwrap();
+        order.put(&orders, name, "1 camera").unwrap();
+        order.prepare().unwrap();
+    }
+    drop(orders);
     let bench = "flagstone bench --db=made --num=1000 --cache_size=64K --benchmarks=fillseq,flush,readrandom";
     done(
         directory,

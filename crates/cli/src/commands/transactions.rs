@@ -23,7 +23,7 @@ use crate::text::{self, Notation};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flagstone transactions --db /data/orders\n  \
                   flagstone transactions --db /data/orders commit order-4711\n  \
-                  flagstone transactions --db /data/orders rollback order-4711")]
+                  flagstone transactions --db /data/orders rollback order-4712")]
 pub struct Arguments {
     #[command(flatten)]
     database: Database,

@@ -332,7 +332,9 @@ fn open_handle(
             Ok(Handle::Transactional(flagstone::Db::around(&db)?))
         }
         Access::Locking(of_locks) => {
-            let db = Db::open_with_families(path, options, &wanted)?;
+            let mut options = options.clone();
+            options.allow_2pc = true;
+            let db = Db::open_with_families(path, &options, &wanted)?;
             let db = flagstone::TransactionDb::around(&db, of_locks)?;
             Ok(Handle::Transactional(flagstone::Db::clone(&db)))
         }

@@ -147,6 +147,13 @@ impl<T: ThreadMode> TransactionDB<T> {
         Transaction::new(&self.inner.0, &txn_opts.engine, write_opts)
     }
 
+    /// The transactions that are prepared and not decided: those of an earlier process, and those
+    /// whose handles were dropped. Each is returned once, until its handle is dropped. Their keys
+    /// are locked.
+    pub fn prepared_transactions(&self) -> Vec<Transaction<'_, Self>> {
+        Transaction::all_prepared(&self.inner.0)
+    }
+
     /// Writes a batch: all of it or nothing.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ impl TransactionOptions {
         Self::default()
     }
 
-    /// Has no effect: there are no two phases.
+    /// Has no effect: a transaction that is not prepared can always be committed.
     pub fn set_skip_prepare(&mut self, _skip_prepare: bool) {}
 
     /// Begins with a snapshot: a key that is written after it is refused. Default: false.

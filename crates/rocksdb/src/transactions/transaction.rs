@@ -40,8 +40,24 @@ impl<'db, DB> Transaction<'db, DB> {
         options: &flagstone::TransactionOptions,
         write: &WriteOptions,
     ) -> Self {
-        let inner = Mutex::new(store.transactional().begin_with(options));
-        Self { inner, store, write: *write.engine(), database: PhantomData }
+        let engine = store.transactional().begin_with(options);
+        Self::around(store, engine, *write.engine())
+    }
+
+    fn around(
+        store: &'db Store,
+        engine: flagstone::Transaction,
+        write: flagstone::WriteOptions,
+    ) -> Self {
+        Self { inner: Mutex::new(engine), store, write, database: PhantomData }
+    }
+
+    /// Those that are prepared, and of which nobody has a handle.
+    pub(super) fn all_prepared(store: &'db Store) -> Vec<Self> {
+        let all = flagstone::Transaction::all_prepared(store.transactional());
+        let all = all.inspect_err(|error| tracing::error!(%error, "prepared transactions"));
+        let write = flagstone::WriteOptions::default();
+        all.unwrap_or_default().into_iter().map(|one| Self::around(store, one, write)).collect()
     }
 }
 
@@ -77,6 +93,17 @@ impl<DB> Transaction<'_, DB> {
     /// Its name, if it has one.
     pub fn get_name(&self) -> Option<Vec<u8>> {
         self.engine().name()
+    }
+
+    /// Prepares the changes under the transaction's name: they survive the process, and
+    /// [`commit`](Self::commit) no longer fails for a conflict. Dropping the handle then decides
+    /// nothing.
+    ///
+    /// # Errors
+    /// `InvalidArgument` without a name, or if it is prepared already; `Expired`; as
+    /// [`DB::write`](crate::DB::write).
+    pub fn prepare(&self) -> Result<(), Error> {
+        Ok(self.engine().prepare_with(&self.write)?)
     }
 
     /// Takes back all changes, and releases the locks.

@@ -4,14 +4,25 @@
 use crate::base::{Result, Snapshot as Moment};
 use crate::batch::WriteBatch;
 use crate::db::Value;
+use crate::front::database::Db;
 use crate::front::family::Family;
-use crate::front::transaction::Transaction;
 use crate::front::transaction::control::Claim;
+use crate::front::transaction::{Transaction, all_unparked};
 use crate::options::ReadOptions;
 use crate::transactions::OverlaidIter;
 use crate::transactions::locks::LockMode;
 
 impl Transaction {
+    /// As [`TransactionDb::prepared_transactions`](crate::TransactionDb::prepared_transactions), of
+    /// a handle to such a database.
+    ///
+    /// # Errors
+    /// The same.
+    #[doc(hidden)]
+    pub fn all_prepared(db: &Db) -> Result<Vec<Self>> {
+        all_unparked(db)
+    }
+
     /// The value of `key` as of `options.snapshot`, or else as of now; what the transaction's own
     /// snapshot is makes no difference.
     ///
