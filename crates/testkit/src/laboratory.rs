@@ -63,6 +63,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         run: || crash::experiment("three-writers-plain"),
     },
     Experiment { name: "crashes-transactions", run: || crash::experiment("transactions") },
+    Experiment { name: "crashes-two-phase", run: || crash::experiment("two-phase") },
     Experiment { name: "crashes-two-writers", run: || crash::experiment("two-writers") },
     Experiment {
         name: "crashes-two-writers-plain",

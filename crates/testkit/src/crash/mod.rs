@@ -77,6 +77,7 @@
 //! | three-writers-blobs | the same with values in blob files before the WAL names them |
 //! | free-writers | three threads as they come: a flush that begins during a sync |
 //! | transactions | commits over families, what is taken back, conflicts, dropped transactions |
+//! | two-phase | transactions that are prepared, and decided before and after flushes, kills and openings |
 //! | long | a random history; sampled, not exhausted |
 
 mod aftermath;

@@ -100,6 +100,13 @@ pub const SCENARIOS: &[Scenario] = &[
         settings: AT_COMMIT,
         live: transactions,
     },
+    Scenario {
+        name: "two-phase",
+        path: PATH,
+        families: TWO,
+        settings: &[("allow_2pc", "true")],
+        live: two_phase,
+    },
     Scenario { name: "flush", path: PATH, families: THREE, settings: WAITING, live: flush },
     Scenario {
         name: "flush-together",

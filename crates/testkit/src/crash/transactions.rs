@@ -1,6 +1,7 @@
 //! Transactions on a disk whose power may fail: each is there as a whole, or not at all.
 
 use flagstone::base::Code;
+use flagstone::db::TwoPhase;
 use flagstone::{Db, Transaction};
 
 use super::life::{How, Life};
@@ -68,4 +69,47 @@ pub(super) fn abandon(life: &mut Life, name: &str) {
     let (db, mut transaction) = begin(life);
     let family = db.column_family(name).expect("it exists");
     transaction.put(&family, NEVER_THERE, "dropped").expect("a change");
+}
+
+/// A transaction that is prepared.
+pub(super) struct Prepared {
+    name: &'static str,
+    edits: Vec<(&'static str, Edit)>,
+}
+
+/// Prepares changes of each of these families: nobody sees them before they are committed.
+pub(super) fn prepare(
+    life: &mut Life,
+    how: How,
+    name: &'static str,
+    families: &[&'static str],
+) -> Prepared {
+    let mut edits = Vec::new();
+    for family in families {
+        let deleted = Edit::Delete { key: format!("k{:02}", life.random.u8(..20)).into_bytes() };
+        edits.extend([life.put_edit(), deleted, life.put_edit()].map(|edit| (*family, edit)));
+    }
+    let named: Vec<_> =
+        edits.iter().map(|(family, edit)| ((*family).to_string(), edit.clone())).collect();
+    let batch = compare::to_batch(life.db(), &named);
+    TwoPhase::of(life.db()).prepare(&how.options(), name, batch).expect("a prepare");
+    Prepared { name, edits }
+}
+
+/// Commits what is prepared. Its number is written with the commit: that is when it takes place.
+pub(super) fn commit_prepared(life: &mut Life, how: How, prepared: Prepared) {
+    let (number, batch) = life.numbered(how, &prepared.edits);
+    let beside = compare::to_batch(life.db(), &batch[prepared.edits.len()..]);
+    let earliest = life.earliest();
+    let committed = TwoPhase::of(life.db()).commit(&how.options(), prepared.name, &beside);
+    committed.expect("a commit of what is prepared");
+    let edits = batch.into_iter().map(|(name, edit)| (life.family(&name), edit)).collect();
+    let span = life.written(earliest);
+    life.note_write(Batch { number, is_logged: true, edits, span, durable: NEVER }, how);
+}
+
+/// Rolls back what is prepared.
+pub(super) fn roll_back(life: &Life, prepared: &Prepared) {
+    let rolled_back = TwoPhase::of(life.db()).rollback(&How::Logged.options(), prepared.name);
+    rolled_back.expect("a rollback of what is prepared");
 }

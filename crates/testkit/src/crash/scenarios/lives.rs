@@ -3,7 +3,7 @@
 use super::super::ingested::ingest;
 use super::super::life::{How, Life};
 use super::super::side_by_side::Together;
-use super::super::transactions::{abandon, commit, conflict};
+use super::super::transactions::{abandon, commit, commit_prepared, conflict, prepare, roll_back};
 use super::{THREE, TWO};
 use crate::generate::Generator;
 use crate::model::Edit;
@@ -45,6 +45,32 @@ pub(super) fn transactions(life: &mut Life) {
     commit(life, How::Logged, TWO);
     life.compact("other");
     commit(life, How::Synced, TWO);
+    life.close();
+}
+
+pub(super) fn two_phase(life: &mut Life) {
+    let first = prepare(life, How::Synced, "first", TWO);
+    life.put(How::Logged, TWO);
+    commit_prepared(life, How::Logged, first);
+    let second = prepare(life, How::Logged, "second", TWO);
+    let third = prepare(life, How::Logged, "third", &["other"]);
+    // The WAL of the sections is older than what is written from now on.
+    life.flush_all();
+    life.put(How::Logged, TWO);
+    life.flush_all();
+    commit_prepared(life, How::Logged, second);
+    life.flush("other");
+    life.put(How::Synced, TWO);
+    life.kill();
+    life.open();
+    roll_back(life, &third);
+    let fourth = prepare(life, How::Logged, "fourth", TWO);
+    life.close();
+    life.open();
+    commit_prepared(life, How::Synced, fourth);
+    life.flush("default");
+    prepare(life, How::Logged, "fifth", TWO);
+    life.put(How::Logged, TWO);
     life.close();
 }
 
