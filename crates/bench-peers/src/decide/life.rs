@@ -134,7 +134,10 @@ fn draw_turn(
             model.apply(&decision);
             steps.push(decision);
         }
-        steps.push(Step::Flush);
+        // A flush of nothing would leave the WAL as it is.
+        let write = Step::Write(Edits::from([(b"last".to_vec(), Some(b"1".to_vec()))]));
+        model.apply(&write);
+        steps.extend([write, Step::Flush]);
     }
     let is_killed = !leaves_nothing && (!abandoned.is_empty() || random.random_bool(0.8));
     Turn { policy, steps, is_killed }
