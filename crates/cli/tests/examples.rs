@@ -42,6 +42,7 @@ fn prepare(directory: &Path) {
     done(directory, "flagstone create-family --db photos old-thumbnails");
     done(directory, "flagstone dump --db photos > photos.dump");
     done(directory, "flagstone write-extern-sst --db photos photos.sst < photos.dump");
+    done(directory, "flagstone backup create --db photos --dir backups");
     let orders = TransactionDb::open(directory.join("orders")).unwrap();
     for name in ["order-4711", "order-4712"] {
         let mut order = orders.begin();

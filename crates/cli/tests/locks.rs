@@ -33,7 +33,7 @@ enum Beside {
 
 /// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the
 /// database.
-const COMMANDS: [(&str, Beside, &str); 32] = [
+const COMMANDS: [(&str, Beside, &str); 36] = [
     ("get", Beside::Works, "get --db {db} key"),
     ("put", Beside::Refused, "put --db {db} key value"),
     ("delete", Beside::Refused, "delete --db {db} key"),
@@ -44,6 +44,9 @@ const COMMANDS: [(&str, Beside, &str); 32] = [
     ("export", Beside::Works, "export --db {db} {new}"),
     ("dump", Beside::Works, "dump --db {db}"),
     ("load", Beside::Refused, "load --db {db}"),
+    // It writes what it reads from its standard input.
+    ("write-extern-sst", Beside::Without, ""),
+    ("ingest", Beside::Refused, "ingest --db {db} {new}"),
     ("verify", Beside::Works, "verify --db {db}"),
     ("check", Beside::Works, "check --db {db}"),
     ("doctor", Beside::Works, "doctor --db {db}"),
@@ -53,6 +56,8 @@ const COMMANDS: [(&str, Beside, &str); 32] = [
     ("compact", Beside::Refused, "compact --db {db}"),
     ("flush", Beside::Refused, "flush --db {db}"),
     ("checkpoint", Beside::Refused, "checkpoint --db {db} {new}"),
+    ("transactions", Beside::Works, "transactions --db {db}"),
+    ("backup", Beside::Refused, "backup create --db {db} --dir {new}"),
     ("list-families", Beside::Works, "list-families --db {db}"),
     ("create-family", Beside::Refused, "create-family --db {db} another"),
     ("drop-family", Beside::Refused, "drop-family --db {db} other"),
