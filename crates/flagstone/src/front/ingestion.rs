@@ -73,7 +73,8 @@ impl Db {
     /// let mut of_users = ExternalFiles::new(&users, [&table]);
     /// of_users.atomic_replace_range = Some((b"a".to_vec(), b"b".to_vec()));
     /// db.ingest_together(&[of_users])?;
-    /// assert_eq!(users.keys().collect::<flagstone::Result<Vec<_>>>()?, [b"ada"]);
+    /// assert!(users.get("alan")?.is_none());
+    /// assert_eq!(users.get("ada")?.unwrap(), "1815");
     /// # Ok(())
     /// # }
     /// ```

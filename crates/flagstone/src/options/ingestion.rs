@@ -23,8 +23,8 @@ pub struct IngestExternalFileOptions {
     /// Memtables with keys in the range of a table may be flushed, while writers wait (default:
     /// true). Otherwise the ingestion fails if there are some.
     pub allow_blocking_flush: bool,
-    /// Puts the tables below all that there is: existing keys win (default: false). Needs the
-    /// family option `cf_allow_ingest_behind` or the database option `allow_ingest_behind`.
+    /// Not supported: `NotSupported` if it is on (default: false). RocksDB puts the tables below
+    /// all that there is, so that existing keys win.
     pub ingest_behind: bool,
     /// Also writes the sequence number into the file, as versions of RocksDB before 5.16 need it
     /// (default: false). With `link_files` that changes the original, too.
