@@ -63,6 +63,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         run: || crash::experiment("three-writers-plain"),
     },
     Experiment { name: "crashes-transactions", run: || crash::experiment("transactions") },
+    Experiment { name: "crashes-ingestion", run: || crash::experiment("ingestion") },
+    Experiment { name: "crashes-ingestion-blobs", run: || crash::experiment("ingestion-blobs") },
     Experiment { name: "crashes-two-phase", run: || crash::experiment("two-phase") },
     Experiment { name: "crashes-two-writers", run: || crash::experiment("two-writers") },
     Experiment {

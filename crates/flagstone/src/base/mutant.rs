@@ -80,10 +80,6 @@ mutants! {
     ForgetWakeUp,
     /// No waiter is woken when a compaction no longer counts as running.
     ForgetEndOfCompaction,
-    /// A lock that is released is not handed to the next waiter.
-    ForgetLockWaiters,
-    /// Two owners look for a deadlock at once, and both give up.
-    DetectTogether,
     /// Writers that were stopped or delayed stay so.
     NeverLiftStall,
 }

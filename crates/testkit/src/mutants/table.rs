@@ -44,8 +44,6 @@ pub const CAUGHT: &[Caught<'static>] = &[
         "the MANIFEST lists this file, but it is missing",
     ),
     experiment("PublishBeforeSync", "failed-syncs", "a reader sees a write whose sync failed"),
-    story("ForgetLockWaiters", "locks::no_update_is_lost", "deadlock"),
-    story("DetectTogether", "locks::a_circle_has_one_victim_at_most", "both gave up"),
     story("AskBeforeInsertions", "commit::no_increment_is_lost", "no_increment_is_lost"),
     story("ForgetNewTables", "commit::no_increment_is_lost", "no_increment_is_lost"),
     story("PublishBeforeInsert", "commit::batches_are_whole", "batches_are_whole"),

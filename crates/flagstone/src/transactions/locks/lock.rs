@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::slice;
 use std::sync::Arc;
 
-use crate::base::Mutant;
 use crate::base::sync::{AtomicBool, Condvar, Ordering};
 use crate::transactions::locks::owner::Owner;
 
@@ -147,9 +146,6 @@ impl Lock {
             Self::Exclusive(holder) | Self::Shared(holder) => holder.id() == owner.id(),
             Self::Wide(wide) => {
                 wide.holders.retain(|holder| holder.id() != owner.id());
-                if Mutant::ForgetLockWaiters.is_on() && !wide.queue.is_empty() {
-                    return false;
-                }
                 self.settle()
             }
         }

@@ -15,8 +15,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::ColumnFamilyId;
 use crate::base::sync::{ArcSwap, AtomicU64, Mutex, Ordering};
-use crate::base::{ColumnFamilyId, Mutant};
 use crate::env::Clock;
 use crate::transactions::locks::deadlock::{Cycle, Deadlock, Recent, find_cycle};
 use crate::transactions::locks::lock::{Lock, LockMode, Waiter};
@@ -250,10 +250,8 @@ impl LockManager {
         waiter: &Arc<Waiter>,
         depth: usize,
     ) -> Result<(), LockFailure> {
-        let early = Mutant::DetectTogether.is_on().then(|| find_cycle(&waiter.owner, depth));
         let mut recent = self.deadlocks.lock();
-        let found = early.unwrap_or_else(|| find_cycle(&waiter.owner, depth));
-        let Some(cycle) = found else { return Ok(()) };
+        let Some(cycle) = find_cycle(&waiter.owner, depth) else { return Ok(()) };
         if !table.give_up(key, waiter) {
             return Ok(());
         }

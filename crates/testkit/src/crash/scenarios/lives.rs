@@ -53,11 +53,11 @@ pub(super) fn two_phase(life: &mut Life) {
     life.put(How::Logged, TWO);
     commit_prepared(life, How::Logged, first);
     let second = prepare(life, How::Logged, "second", TWO);
-    let third = prepare(life, How::Logged, "third", &["other"]);
-    // The WAL of the sections is older than what is written from now on.
+    // The WAL of the section is older than what is written from now on.
     life.flush_all();
     life.put(How::Logged, TWO);
     life.flush_all();
+    let third = prepare(life, How::Logged, "third", &["other"]);
     commit_prepared(life, How::Logged, second);
     life.flush("other");
     life.put(How::Synced, TWO);
