@@ -105,20 +105,14 @@ fn a_database_without_locks_prepares_nothing() {
 fn what_is_prepared_does_not_expire() {
     let directory = tempfile::tempdir().unwrap();
     let db = open(directory.path());
-    let options = TransactionOptions {
-        expiration: Some(Duration::from_millis(1)),
-        ..TransactionOptions::default()
-    };
+    let options =
+        TransactionOptions { expiration: Some(Duration::ZERO), ..TransactionOptions::default() };
     let mut late = db.begin_with(&options);
     late.set_name("late").unwrap();
-    let begun = std::time::Instant::now();
-    while begun.elapsed() < Duration::from_millis(3) {
-        std::hint::spin_loop();
-    }
     assert_eq!(late.prepare().unwrap_err().code(), Code::Expired);
     drop(late);
 
-    let options = TransactionOptions { expiration: Some(Duration::from_secs(1)), ..options };
+    let options = TransactionOptions { expiration: Some(Duration::from_secs(60)), ..options };
     let mut timely = db.begin_with(&options);
     timely.set_name("timely").unwrap();
     timely.put(&db, "a", "1").unwrap();
