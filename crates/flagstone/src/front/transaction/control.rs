@@ -12,6 +12,10 @@ use crate::transactions::locks::{FamilyLocks, LockMode, Owner, Patience};
 use crate::transactions::{TransactionOptions, Use};
 
 /// How a transaction deals with others.
+#[cfg_attr(
+    feature = "shuttle",
+    expect(clippy::large_enum_variant, reason = "the scheduler's mutex is larger than others")
+)]
 pub(super) enum Control {
     /// It does not.
     Nothing,
