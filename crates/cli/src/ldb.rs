@@ -8,12 +8,11 @@ use clap::{Arg, Command, CommandFactory};
 use crate::command_line::CommandLine;
 
 /// Commands of `ldb` that take other arguments here, and what stands for them.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 13] = [
     (
         "approxsize",
         "nothing for ranges; stats --db DB prints the sizes of levels, and programs can call Db::approximate_sizes",
     ),
-    ("backup", "checkpoint --db DB DIR"),
     ("batchput", "put --db DB KEY VALUE, one by one, or load --db DB"),
     ("change_compaction_style", "compact --db DB --set compaction_style=kCompactionStyleUniversal"),
     ("dump_live_files", "list-files --db DB, then manifest, sst, wal and blob"),
@@ -26,7 +25,7 @@ const ELSEWHERE: [(&str, &str); 14] = [
         "compact --db DB --change-level, then compact --db DB --set num_levels=NUMBER",
     ),
     ("repair", "salvage --db DB --to NEW"),
-    ("restore", "nothing; a checkpoint is a database"),
+    ("restore", "backup restore --dir DIR --db DB"),
     ("unsafe_remove_sst_file", "salvage --db DB --to NEW"),
     ("write_extern_sst", "write-extern-sst --db DB TABLE, which reads the output of dump"),
 ];

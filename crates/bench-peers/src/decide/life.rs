@@ -23,7 +23,7 @@ pub enum Step {
     Prepare(Vec<u8>, Edits),
     Commit(Vec<u8>),
     Rollback(Vec<u8>),
-    /// Changes of a transaction that nobody prepares before the kill.
+    /// Changes of a transaction that is not prepared when the process is killed.
     Abandon(Edits),
     Flush,
     Compact,
@@ -113,7 +113,7 @@ fn draw_turn(
     leaves_nothing: bool,
 ) -> Turn {
     let mut steps = Vec::new();
-    // Keys that a transaction has locked, which nobody prepares in this turn.
+    // Keys locked by transactions that stay unprepared.
     let mut abandoned = BTreeSet::new();
     for step in 0..random.random_range(1..25) {
         let drawn = draw_step(random, model, &abandoned, format!("{number}-{step}").into_bytes());
@@ -174,7 +174,7 @@ fn draw_step(
     }
 }
 
-/// Of keys that nobody has locked.
+/// Draws edits of keys that no transaction has locked.
 fn draw_edits(
     random: &mut Xoshiro256PlusPlus,
     model: &Model,

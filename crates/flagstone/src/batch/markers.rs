@@ -5,6 +5,9 @@ use super::write_batch::WriteBatch;
 use crate::base::Result;
 use crate::base::coding::put_lps;
 
+/// The longest name of a transaction that is prepared here, in bytes; RocksDB's.
+pub const TRANSACTION_NAME_MAX: usize = 512;
+
 impl WriteBatch {
     /// A section that prepares `operations` under a name (write-committed).
     ///

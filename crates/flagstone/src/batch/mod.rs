@@ -9,5 +9,6 @@ mod view;
 mod write_batch;
 
 pub use format::{HEADER_SIZE, MAX_ENTRY_SIZE};
+pub use markers::TRANSACTION_NAME_MAX;
 pub use view::{BatchIter, BatchSummary, BatchView, Operation, TransactionPolicy};
 pub use write_batch::{WriteBatch, encode_header};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::base::sync::Mutex;
 use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode, key_in_words};
-use crate::batch::{Operation, WriteBatch};
+use crate::batch::{Operation, TRANSACTION_NAME_MAX, WriteBatch};
 use crate::db::{ColumnFamily, Ticker};
 use crate::front::transaction::Parked;
 use crate::transactions::TransactionDbOptions;
@@ -17,9 +17,6 @@ use crate::transactions::locks::{
     Patience,
 };
 use crate::ttl::TtlDb;
-
-/// The longest name of a transaction, in bytes; RocksDB's.
-const NAME_LENGTH_MAX: usize = 512;
 
 /// The engine as the front door uses it: with locks, if it is that of a
 /// [`TransactionDb`](crate::TransactionDb).
@@ -263,9 +260,10 @@ impl Engine {
         format!("key {} of column family '{name}'", key_in_words(key))
     }
 
-    /// The family of that number; none if there is no such family.
-    pub(super) fn family(&self, id: ColumnFamilyId) -> Option<ColumnFamily> {
-        self.base().column_families().into_iter().find(|family| family.id() == id)
+    /// The families, by number.
+    pub(super) fn families(&self) -> HashMap<ColumnFamilyId, ColumnFamily> {
+        let families = self.base().column_families().into_iter();
+        families.map(|family| (family.id(), family)).collect()
     }
 
     /// The name of a family; none if there is no such family.
@@ -291,9 +289,9 @@ impl Locking {
     /// # Errors
     /// `InvalidArgument` if another has it, or it is empty or longer than 512 bytes.
     pub(super) fn name(&self, owner: &Arc<Owner>, name: &[u8]) -> Result<()> {
-        if name.is_empty() || name.len() > NAME_LENGTH_MAX {
+        if name.is_empty() || name.len() > TRANSACTION_NAME_MAX {
             return Err(Error::invalid_argument(format!(
-                "the name of a transaction has 1 to {NAME_LENGTH_MAX} bytes, not {}",
+                "the name of a transaction has 1 to {TRANSACTION_NAME_MAX} bytes, not {}",
                 name.len()
             )));
         }

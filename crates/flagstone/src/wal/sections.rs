@@ -23,14 +23,8 @@ use crate::batch::{BatchIter, BatchSummary, BatchView, Operation, TransactionPol
 pub enum Step<'a> {
     /// An operation outside of sections, and its bytes in the record.
     Plain { operation: Operation<'a>, encoded: &'a [u8], sequence: SequenceNumber },
-    /// One in a section. The number counts only where numbers are
-    /// shared.
-    Prepared {
-        operation: Operation<'a>,
-        encoded: &'a [u8],
-        sequence: SequenceNumber,
-        policy: TransactionPolicy,
-    },
+    /// One in a section. The number counts only where numbers are shared.
+    Prepared { operation: Operation<'a>, encoded: &'a [u8], sequence: SequenceNumber },
     /// The section is that of this transaction.
     EndSection { xid: &'a [u8], policy: TransactionPolicy },
     /// The transaction is committed, maybe as of a user timestamp.
@@ -123,17 +117,11 @@ impl<'a> Sections<'a> {
             Operation::Rollback { xid } => Step::Rollback { xid },
             operation => {
                 let encoded = &self.body[start..self.operations.offset()];
+                let takes = self.open.is_none() || self.numbering.are_shared();
+                let sequence = if takes { self.numbering.take(&operation) } else { 0 };
                 match self.open {
-                    None => {
-                        let sequence = self.numbering.take(&operation);
-                        Step::Plain { operation, encoded, sequence }
-                    }
-                    Some(policy) => {
-                        let is_numbered = self.numbering.are_shared();
-                        let sequence =
-                            if is_numbered { self.numbering.take(&operation) } else { 0 };
-                        Step::Prepared { operation, encoded, sequence, policy }
-                    }
+                    None => Step::Plain { operation, encoded, sequence },
+                    Some(_) => Step::Prepared { operation, encoded, sequence },
                 }
             }
         };

@@ -21,7 +21,8 @@ use std::sync::Arc;
 
 use crate::base::{Error, FileNumber, Remedy, Result, SequenceNumber, file_name};
 use crate::batch::{
-    BatchIter, BatchSummary, BatchView, HEADER_SIZE, Operation, TransactionPolicy, WriteBatch,
+    BatchIter, BatchSummary, BatchView, HEADER_SIZE, Operation, TRANSACTION_NAME_MAX,
+    TransactionPolicy, WriteBatch,
 };
 use crate::db::DbInner;
 use crate::env::{IoMode, RandomAccessFile};
@@ -34,9 +35,6 @@ use crate::wal::{
 /// The most bytes that undecided transactions may take: a compressed WAL may hold more than there
 /// is memory.
 const PREPARED_MAX: usize = 8 << 30;
-
-/// What is shown of a transaction's name: RocksDB gives none more.
-const NAME_MAX: usize = 512;
 
 /// The transactions that are not decided yet, by their names.
 #[derive(Debug)]
@@ -170,21 +168,19 @@ impl Prepared {
                     is_taken = false;
                 }
                 SectionStep::Commit { xid, timestamp } => {
+                    let next = sections.next_sequence();
+                    let own = (are_shared && !is_taken).then(|| next.saturating_sub(1));
+                    is_taken = false;
                     let Some(transaction) = self.take(xid) else { continue };
                     if timestamp.is_some() {
                         let message = "a transaction is committed with a user timestamp";
                         return Err(Error::not_supported(message).into());
                     }
                     if transaction.shares_numbers() {
-                        let own = sections.next_sequence().saturating_sub(1);
-                        let own = Some(own).filter(|_| are_shared && !is_taken);
                         transaction.apply_shared(own, apply)?;
                     } else {
-                        let taken =
-                            transaction.apply(record.wal, sections.next_sequence(), apply)?;
-                        sections.skip(taken);
+                        sections.skip(transaction.apply(record.wal, next, apply)?);
                     }
-                    is_taken = false;
                 }
                 SectionStep::Rollback { xid } => {
                     self.take(xid);
@@ -271,9 +267,9 @@ impl Prepared {
     }
 }
 
-/// The beginning of a transaction's name.
+/// The beginning of a transaction's name, which may be longer where a WAL is damaged.
 fn shown(xid: &[u8]) -> impl std::fmt::Display + '_ {
-    xid[..xid.len().min(NAME_MAX)].escape_ascii()
+    xid[..xid.len().min(TRANSACTION_NAME_MAX)].escape_ascii()
 }
 
 impl Transaction {
@@ -292,15 +288,19 @@ impl Transaction {
         self.runs.iter().map(|run| run.wal).min().unwrap_or(self.wal)
     }
 
-    /// All of its operations.
+    /// All of its operations; those of one section are not copied.
     ///
     /// # Errors
     /// `InvalidArgument` if they are too many for one batch.
-    pub(in crate::db) fn operations(&self) -> Result<WriteBatch> {
-        let bytes = self.runs.iter().map(|run| run.batch.len()).sum::<usize>();
-        let mut all = WriteBatch::with_capacity(bytes + HEADER_SIZE);
-        for run in &self.runs {
-            all.append(&WriteBatch::from_bytes(run.batch.to_vec())?)?;
+    pub(in crate::db) fn into_operations(self) -> Result<WriteBatch> {
+        let mut all = WriteBatch::new();
+        for (at, run) in self.runs.into_iter().enumerate() {
+            let batch = WriteBatch::from_bytes(Arc::unwrap_or_clone(run.batch))?;
+            if at == 0 {
+                all = batch;
+            } else {
+                all.append(&batch)?;
+            }
         }
         Ok(all)
     }

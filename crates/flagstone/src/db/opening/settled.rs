@@ -10,6 +10,7 @@
 //! Nobody else has written these keys since: the transaction held their locks.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::base::{ColumnFamilyId, Result, SequenceNumber, ValueType};
 use crate::batch::{BatchIter, HEADER_SIZE, WriteBatch};
@@ -51,7 +52,7 @@ impl DbInner {
                 unsettled.insert(name, transaction);
                 continue;
             }
-            let operations = transaction.operations()?;
+            let operations = Arc::new(transaction.into_operations()?);
             self.pipeline.two_phase().take_up(PreparedBatch::new(
                 name,
                 operations,
@@ -71,11 +72,11 @@ impl DbInner {
             return Ok(());
         }
         for (name, transaction) in unsettled {
-            let before = self.values_before(&transaction)?;
+            let (before, wal) = (self.values_before(&transaction)?, transaction.oldest_wal());
             let prepared =
-                if transaction.is_prepared { Some(transaction.operations()?) } else { None };
+                if transaction.is_prepared { Some(transaction.into_operations()?) } else { None };
             self.pipeline.two_phase().prepare_anew(&name, &before, prepared)?;
-            self.tree.note_decided(transaction.oldest_wal());
+            self.tree.note_decided(wal);
         }
         self.tree.let_go_of_decided_wals()
     }

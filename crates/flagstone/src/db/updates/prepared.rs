@@ -26,8 +26,7 @@ impl PreparedSections {
     /// over.
     ///
     /// # Errors
-    /// `NotSupported` for
-    /// transactions that RocksDB writes before they are committed.
+    /// `NotSupported` for transactions that RocksDB writes before they are committed.
     pub(in crate::db) fn read(
         &mut self,
         inner: &Arc<DbInner>,

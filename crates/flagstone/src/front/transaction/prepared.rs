@@ -54,6 +54,7 @@ pub(in crate::front) fn all_unparked(db: &Db) -> Result<Vec<Transaction>> {
 /// # Errors
 /// `Busy` with `LockLimit` if they are more than may be locked.
 pub(in crate::front) fn lock_prepared(engine: &Engine, locking: &Arc<Locking>) -> Result<()> {
+    let families = engine.families();
     for prepared in TwoPhase::of(engine.base()).prepared() {
         let owner = locking.manager.begin(None);
         let mut tracked = TrackedKeys::default();
@@ -63,8 +64,8 @@ pub(in crate::front) fn lock_prepared(engine: &Engine, locking: &Arc<Locking>) -
                 let Some((id, (_, key, _))) = operation.family().zip(operation.entry()) else {
                     continue;
                 };
-                let Some(family) = engine.family(id) else { continue };
-                tracked.open(&family, || Ok::<_, Error>(engine.lock_table(locking, id)))?;
+                let Some(family) = families.get(&id) else { continue };
+                tracked.open(family, || Ok::<_, Error>(engine.lock_table(locking, id)))?;
                 if tracked.count(id, key, Use::Write) {
                     continue;
                 }
@@ -84,15 +85,15 @@ pub(in crate::front) fn lock_prepared(engine: &Engine, locking: &Arc<Locking>) -
 /// A batch with an index over operations that were prepared. Those of families that were dropped
 /// are left out.
 fn indexed(engine: &Engine, operations: &WriteBatch) -> Result<WriteBatchWithIndex> {
-    let mut batch = WriteBatchWithIndex::new();
+    let (mut batch, families) = (WriteBatchWithIndex::new(), engine.families());
     for operation in operations.iter() {
         let operation = operation?;
-        let Some(family) = operation.family().and_then(|id| engine.family(id)) else { continue };
+        let Some(family) = operation.family().and_then(|id| families.get(&id)) else { continue };
         match operation {
-            Operation::Put { key, value, .. } => batch.put(&family, key, value)?,
-            Operation::Delete { key, .. } => batch.delete(&family, key)?,
-            Operation::SingleDelete { key, .. } => batch.single_delete(&family, key)?,
-            Operation::Merge { key, operand, .. } => batch.merge(&family, key, operand)?,
+            Operation::Put { key, value, .. } => batch.put(family, key, value)?,
+            Operation::Delete { key, .. } => batch.delete(family, key)?,
+            Operation::SingleDelete { key, .. } => batch.single_delete(family, key)?,
+            Operation::Merge { key, operand, .. } => batch.merge(family, key, operand)?,
             // Read by the commit alone.
             _ => {}
         }

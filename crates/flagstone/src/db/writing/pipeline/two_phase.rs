@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::{Code, Error, FileNumber, Result};
-use crate::batch::WriteBatch;
+use crate::batch::{TRANSACTION_NAME_MAX, WriteBatch};
 use crate::cache::{Held, MemoryKind};
 use crate::db::tables::Tables;
 use crate::db::writing::commit::Commit;
@@ -24,13 +24,10 @@ use crate::db::writing::pipeline::steps::Steps;
 use crate::db::writing::pipeline::write::{Appended, Locked};
 use crate::options::WriteOptions;
 
-/// The longest name in bytes, as in RocksDB.
-const NAME_MAX: usize = 512;
-
 /// A transaction that is prepared.
 pub(in crate::db) struct PreparedBatch {
     pub(in crate::db) name: Vec<u8>,
-    pub(in crate::db) operations: WriteBatch,
+    pub(in crate::db) operations: Arc<WriteBatch>,
     /// The WAL that has its section.
     pub(in crate::db) wal: FileNumber,
     _counted: Option<Held>,
@@ -66,7 +63,7 @@ struct Phase<'a> {
 impl PreparedBatch {
     pub(in crate::db) fn new(
         name: Vec<u8>,
-        operations: WriteBatch,
+        operations: Arc<WriteBatch>,
         wal: FileNumber,
         tables: &Tables,
     ) -> Self {
@@ -96,13 +93,14 @@ impl<'a> TwoPhase<'a> {
         name: &[u8],
         operations: WriteBatch,
     ) -> Result<()> {
-        if name.is_empty() || name.len() > NAME_MAX {
+        if name.is_empty() || name.len() > TRANSACTION_NAME_MAX {
             return Err(Error::invalid_argument(format!(
-                "the name of a transaction has 1 to {NAME_MAX} bytes, and this one {}",
+                "the name of a transaction has 1 to {TRANSACTION_NAME_MAX} bytes, and this one {}",
                 name.len()
             )));
         }
         let record = WriteBatch::prepared_section(name, &operations)?;
+        let operations = Arc::new(operations);
         let phase = Phase { record, operations: &operations, inserts: false, prepared_in: None };
         let is_free = |commit: &mut Commit| {
             if !commit.prepared.contains_key(name) {
@@ -113,12 +111,8 @@ impl<'a> TwoPhase<'a> {
                 name.escape_ascii()
             )))
         };
-        let batch =
-            |wal| PreparedBatch::new(name.to_vec(), operations.clone(), wal, &self.pipeline.tables);
         self.write_phase(options, phase, is_free, |commit, wal| {
-            self.pipeline.tree.keep_prepared(wal);
-            let batch = Arc::new(batch(wal));
-            commit.prepared.insert(name.to_vec(), Listed { batch, is_being_decided: false });
+            self.list(commit, name, &operations, wal);
         })
     }
 
@@ -198,21 +192,30 @@ impl<'a> TwoPhase<'a> {
         if let Some(operations) = &operations {
             record.push_section(name, operations)?;
         }
+        let operations = operations.map(Arc::new);
         let phase = Phase { record, operations: undone, inserts: true, prepared_in: None };
         let options = WriteOptions { sync: true, ..WriteOptions::default() };
-        self.write_phase(
-            &options,
-            phase,
-            |_| Ok(()),
-            |commit, wal| {
-                let Some(operations) = operations else { return };
-                self.pipeline.tree.keep_prepared(wal);
-                let batch =
-                    PreparedBatch::new(name.to_vec(), operations, wal, &self.pipeline.tables);
-                let batch = Arc::new(batch);
-                commit.prepared.insert(name.to_vec(), Listed { batch, is_being_decided: false });
-            },
-        )
+        let free = |_: &mut Commit| Ok(());
+        self.write_phase(&options, phase, free, |commit, wal| {
+            if let Some(operations) = &operations {
+                self.list(commit, name, operations, wal);
+            }
+        })
+    }
+
+    /// Lists what was prepared in this WAL, and keeps that.
+    fn list(
+        &self,
+        commit: &mut Commit,
+        name: &[u8],
+        operations: &Arc<WriteBatch>,
+        wal: FileNumber,
+    ) {
+        self.pipeline.tree.keep_prepared(wal);
+        let tables = &self.pipeline.tables;
+        let batch = PreparedBatch::new(name.to_vec(), operations.clone(), wal, tables);
+        let listed = Listed { batch: Arc::new(batch), is_being_decided: false };
+        commit.prepared.insert(name.to_vec(), listed);
     }
 
     /// Lists what a replay found prepared. Its WAL is kept already.
