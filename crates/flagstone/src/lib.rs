@@ -229,7 +229,10 @@ pub mod ttl;
 #[cfg_attr(doc, doc(hidden))]
 pub mod wal;
 
-pub use base::{Code, ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, SubCode};
+pub use base::{
+    Code, ColumnFamilyId, DEFAULT_COLUMN_NAME, Error, FileNumber, Remedy, Result, SequenceNumber,
+    SubCode, WideColumns,
+};
 pub use batch::{Operation, WriteBatch};
 pub use db::{
     BlobWriter as ValueWriter, ExpiringValue, ExternalFiles, HeldCompactions, Statistics, Ticker,
@@ -253,8 +256,8 @@ pub use options::{
 // What a program gives along: its own code, and what several databases share.
 pub use base::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Comparator, FilterDecision,
-    FilteredKind, MergeFailureScope, MergeOperator, PrefixExtractor, TableFileCreationReason,
-    UserComparator,
+    FilteredKind, MergeBase, MergeFailureScope, MergeOperator, Merged, PrefixExtractor,
+    TableFileCreationReason, UserComparator,
 };
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,

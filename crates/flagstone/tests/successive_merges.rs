@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use flagstone::base::MergeOperator;
+use flagstone::base::entity;
 use flagstone::base::merge::StringAppendOperator;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::{Env, read_file};
-use flagstone::iter::entity;
 use flagstone::options::{Options, ReadOptions, load_latest};
 use testkit::settings;
 
@@ -132,7 +132,7 @@ fn the_other_columns_of_an_entity_stay() {
         let db = Db::open("/db", &options).unwrap();
         let mut batch = WriteBatch::new();
         let columns = entity::encode(&[(b"", b"a"), (b"other", b"a column to keep")]);
-        batch.put_entity(db.default_column_family(), b"key", &columns).unwrap();
+        batch.put_encoded_entity(db.default_column_family(), b"key", &columns).unwrap();
         db.write(batch).unwrap();
         ["b", "c", "d"].iter().for_each(|operand| db.merge("key", operand).unwrap());
         assert_eq!(get(&db, "key"), "abcd", "{wanted}");

@@ -423,7 +423,7 @@ fn families_have_times_of_their_own() {
     let foreign = db.base().create_column_family("foreign", &plain()).unwrap();
     assert_eq!(db.put_cf(&foreign, "k", "v").unwrap_err().code(), Code::InvalidArgument);
     let mut entity = WriteBatch::new();
-    entity.put_entity(&late, b"k", b"\x01\x00").unwrap();
+    entity.put_encoded_entity(&late, b"k", b"\x01\x00").unwrap();
     assert_eq!(
         db.write_with(&WriteOptions::default(), &entity).unwrap_err().code(),
         Code::NotSupported

@@ -436,7 +436,7 @@ impl Party for Flagstone {
 /// their WALs.
 pub fn entity_batch(key: &[u8], columns: &[Pair]) -> Result<Vec<u8>> {
     let mut batch = WriteBatch::new();
-    batch.put_entity(flagstone::base::ColumnFamilyId::DEFAULT, key, entity(columns))?;
+    batch.put_encoded_entity(flagstone::base::ColumnFamilyId::DEFAULT, key, entity(columns))?;
     Ok(batch.into_bytes())
 }
 
@@ -495,7 +495,7 @@ fn add(batch: &mut WriteBatch, family: &ColumnFamily, edit: &Edit) -> Result<()>
         Edit::Put { key, value } | Edit::TimedPut { key, value, .. } => {
             batch.put_cf(family, key, value)?
         }
-        Edit::PutEntity { key, columns } => batch.put_entity(family, key, entity(columns))?,
+        Edit::PutEntity { key, columns } => batch.put_encoded_entity(family, key, entity(columns))?,
         Edit::Delete { key } => batch.delete_cf(family, key)?,
         Edit::SingleDelete { key } => batch.single_delete_cf(family, key)?,
         Edit::Merge { key, operand } => batch.merge_cf(family, key, operand)?,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::error::{Error, Result, SubCode};
 use super::key::key_in_words;
+use super::wide_columns::WideColumns;
 
 /// How a failed full merge in a flush or compaction is treated. In either case the operands and the
 /// value below them stay unmerged, and only a reader of the key gets the error.
@@ -20,6 +21,26 @@ pub enum MergeFailureScope {
     TryMerge,
     /// As expected, and not listed.
     MustMerge,
+}
+
+/// What operands are merged into.
+#[derive(Debug, Clone, Copy)]
+pub enum MergeBase<'a> {
+    /// The key does not exist.
+    Nothing,
+    /// A plain value.
+    Value(&'a [u8]),
+    /// An entity's columns.
+    Columns(&'a WideColumns),
+}
+
+/// What a merge of columns comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merged {
+    /// A plain value.
+    Value(Vec<u8>),
+    /// An entity: names and values, in any order, no name twice.
+    Columns(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
 /// Combines the merge operands of a key.
@@ -39,6 +60,31 @@ pub trait MergeOperator: Any + Send + Sync {
         existing: Option<&[u8]>,
         operands: &[&[u8]],
     ) -> Option<Vec<u8>>;
+
+    /// Whether [`MergeOperator::full_merge_columns`] is called. Otherwise operands are merged into an
+    /// entity's default column, which counts as empty if there is none, and its other columns stay.
+    fn merges_columns(&self) -> bool {
+        false
+    }
+
+    /// Combines all `operands` with the existing value or entity, if any; `None` if the operands
+    /// are invalid, or the result has a column twice. Called in place of
+    /// [`MergeOperator::full_merge`] if [`MergeOperator::merges_columns`] says so. All columns of
+    /// an entity are read for it, also from blob files.
+    #[doc(alias = "FullMergeV3")]
+    fn full_merge_columns(
+        &self,
+        key: &[u8],
+        existing: MergeBase<'_>,
+        operands: &[&[u8]],
+    ) -> Option<Merged> {
+        let existing = match existing {
+            MergeBase::Nothing => None,
+            MergeBase::Value(value) => Some(value),
+            MergeBase::Columns(columns) => Some(columns.get("").unwrap_or_default()),
+        };
+        self.full_merge(key, existing, operands).map(Merged::Value)
+    }
 
     /// Combines adjacent operands into one; `None` if they cannot be combined.
     fn partial_merge(&self, _key: &[u8], _operands: &[&[u8]]) -> Option<Vec<u8>> {
@@ -83,9 +129,14 @@ pub fn full_merge(
     existing: Option<&[u8]>,
     operands: &[&[u8]],
 ) -> Result<Vec<u8>> {
-    operator.full_merge(key, existing, operands).ok_or_else(|| {
-        operator.refusal(key, operands.len()).with_subcode(SubCode::MergeOperatorFailed)
-    })
+    operator
+        .full_merge(key, existing, operands)
+        .ok_or_else(|| refused(operator, key, operands.len()))
+}
+
+/// The error for operands that an operator refuses.
+pub(crate) fn refused(operator: &dyn MergeOperator, key: &[u8], operand_count: usize) -> Error {
+    operator.refusal(key, operand_count).with_subcode(SubCode::MergeOperatorFailed)
 }
 
 /// Creates the operator that an option text names. The text is a nickname (`uint64add`), a name

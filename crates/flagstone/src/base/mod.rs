@@ -12,6 +12,7 @@ mod covered_groups;
 mod covered_parts;
 mod data_paths;
 mod digits;
+pub mod entity;
 mod error;
 pub mod file_name;
 mod fragmented;
@@ -36,6 +37,7 @@ mod stripes;
 pub(crate) mod sync;
 mod temperature;
 pub mod unique_id;
+mod wide_columns;
 
 pub use compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision,
@@ -54,7 +56,7 @@ pub use key::{
     ValueType, key_in_words, pack_sequence_and_type, unpack_sequence_and_type,
 };
 pub(crate) use key_buffer::KeyBuffer;
-pub use merge::{MergeFailureScope, MergeOperator};
+pub use merge::{MergeBase, MergeFailureScope, MergeOperator, Merged};
 pub use mutant::Mutant;
 pub(crate) use prefetch::prefetch;
 pub use prefix::PrefixExtractor;
@@ -66,3 +68,4 @@ pub use sometimes::Sometimes;
 pub(crate) use stripes::{Counters, STRIPES, own_stripe};
 pub use temperature::Temperature;
 pub use unique_id::UniqueId;
+pub use wide_columns::{DEFAULT_COLUMN_NAME, WideColumns};

@@ -28,7 +28,9 @@ fn golden_batch() -> WriteBatch {
     batch.put_cf(CF1, b"k5", b"v5").unwrap();
     batch.delete_cf(CF1, b"k6").unwrap();
     batch.delete_range_cf(CF1, b"c", b"d").unwrap();
-    batch.put_entity(ColumnFamilyId::DEFAULT, b"e", b"\x01\x02\0\x02\x02c1\x01dvx").unwrap();
+    batch
+        .put_encoded_entity(ColumnFamilyId::DEFAULT, b"e", b"\x01\x02\0\x02\x02c1\x01dvx")
+        .unwrap();
     batch.set_sequence(1);
     batch
 }

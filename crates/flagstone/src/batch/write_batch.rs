@@ -5,6 +5,7 @@ use std::fmt;
 use super::format::*;
 use super::view::{BatchIter, BatchView};
 use crate::base::coding::{fixed32_at, put_varint32};
+use crate::base::entity::encode_unsorted;
 use crate::base::{ColumnFamilyId, Error, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 
 /// Initial capacity: enough for one small put, so that the commonest batch allocates once.
@@ -205,11 +206,37 @@ impl WriteBatch {
         self.add_pair(BLOB_INDEX, cf.into(), key.as_ref(), index.as_ref())
     }
 
-    /// Sets `key` to a wide-column entity in its encoded form.
+    /// Sets `key` to an entity of these columns, which may come in any order.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`]; `InvalidArgument` if two columns have the same name.
+    #[doc(alias = "PutEntity")]
+    pub fn put_entity<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        columns: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<()> {
+        self.put_entity_cf(ColumnFamilyId::DEFAULT, key, columns)
+    }
+
+    /// [`WriteBatch::put_entity`] in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_entity`].
+    pub fn put_entity_cf<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+        columns: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<()> {
+        self.put_encoded_entity(cf, key, encode_unsorted(columns)?)
+    }
+
+    /// Sets `key` to an entity in its encoded form. The write refuses one that cannot be decoded.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn put_entity(
+    pub fn put_encoded_entity(
         &mut self,
         cf: impl Into<ColumnFamilyId>,
         key: impl AsRef<[u8]>,

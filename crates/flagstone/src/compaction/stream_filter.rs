@@ -3,12 +3,12 @@
 use super::stream::CompactionStream;
 use super::stream_entry::Verdict;
 use super::stream_settings::ValueSeparator;
+use crate::base::entity::default_column;
 use crate::base::{
     CompactionFilter, Error, FilterDecision, FilteredKind, InternalIterator, InternalKeyBuf,
     MAX_SEQUENCE_NUMBER, Result, ValueType,
 };
 use crate::iter::ValueResolver;
-use crate::iter::entity::default_column;
 
 /// What becomes of a merge operand.
 pub(super) enum OperandDecision {

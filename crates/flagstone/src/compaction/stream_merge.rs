@@ -21,8 +21,7 @@ use crate::base::{
     SubCode, ValueType,
 };
 use crate::iter::ValueResolver;
-use crate::iter::entity::with_default_column;
-use crate::iter::lookup::{merge_over, no_merge_operator};
+use crate::iter::lookup::{merge_whole, no_merge_operator};
 
 /// Operands with their keys, newest first.
 type Operands = Vec<(InternalKeyBuf, Vec<u8>)>;
@@ -191,19 +190,12 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         let base_key =
             if base.is_some() { self.input.key().user_key() } else { &self.judged.user_key };
         let resolver = ByOwnKey { resolver: &self.resolver, user_key: base_key };
-        let merged = merge_over(&self.judged.user_key, base, &oldest_first, operator, &resolver)?;
+        let (value_type, merged) =
+            merge_whole(&self.judged.user_key, base, &oldest_first, operator, &resolver)?;
         let sequence = operands[0].0.as_key().sequence();
-        if !self.fits(merged.len()) {
-            return Ok(None);
-        }
-        let (value_type, value) = match base {
-            Some((ValueType::WideColumnEntity, entity)) => {
-                (ValueType::WideColumnEntity, with_default_column(entity, &merged)?)
-            }
-            _ => (ValueType::Value, merged),
-        };
-        let fits = value_type == ValueType::Value || self.fits(value.len());
-        Ok(fits.then(|| (InternalKeyBuf::new(&self.judged.user_key, sequence, value_type), value)))
+        Ok(self
+            .fits(merged.len())
+            .then(|| (InternalKeyBuf::new(&self.judged.user_key, sequence, value_type), merged)))
     }
 
     fn queue_partial_merge(&mut self, operands: Operands) {

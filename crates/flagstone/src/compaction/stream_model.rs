@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::stream_model_filter::{Fate, FilterOfOperands, Filtered};
 use super::*;
+use crate::base::entity;
 use crate::base::merge::StringAppendOperator;
 use crate::base::range_tombstone::RangeTombstone;
 use crate::base::{
@@ -17,9 +18,7 @@ use crate::base::{
     SequenceNumber, TruncatedRangeTombstones, ValueType,
 };
 use crate::iter::testing::{Entry, VecIterator, show_entry, show_tombstone};
-use crate::iter::{
-    FileOpener, LevelTombstones, MergingIterator, SortedFiles, ValueResolver, entity,
-};
+use crate::iter::{FileOpener, LevelTombstones, MergingIterator, SortedFiles, ValueResolver};
 
 /// Keys `a`..; the last few are only ever put and single-deleted.
 pub(super) const KEYS: u8 = 14;

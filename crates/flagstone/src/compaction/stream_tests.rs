@@ -475,7 +475,7 @@ impl CompactionFilter for Scripted {
             (b"up", _) => FilterDecision::ChangeValue(b"UP".to_vec()),
             (b"skip", _) => FilterDecision::RemoveAndSkipUntil(b"d".to_vec()),
             (b"entity", _) => {
-                FilterDecision::ChangeEntity(crate::iter::entity::encode(&[(b"", b"e")]))
+                FilterDecision::ChangeEntity(crate::base::entity::encode(&[(b"", b"e")]))
             }
             (b"nonsense", _) => FilterDecision::ChangeEntity(b"nonsense".to_vec()),
             _ => FilterDecision::Keep,

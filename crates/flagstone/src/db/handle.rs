@@ -438,7 +438,7 @@ impl Db {
         unchanged.ask(&inner.reader)
     }
 
-    fn write_one(
+    pub(in crate::db) fn write_one(
         &self,
         family: &ColumnFamily,
         bytes: usize,

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::base::Result;
+use crate::base::{Error, Result, WideColumns};
 use crate::db::{Iter, ValueReader};
 use crate::transactions::OverlaidIter;
 use crate::ttl::TtlIter;
@@ -112,6 +112,22 @@ impl Cursor {
         each!(&mut self.0, inner => inner.value())
     }
 
+    /// The columns of the key; a plain value is one column. Copies what is stored. A large column
+    /// is read from its blob file here, and the cursor stays valid after an error.
+    ///
+    /// # Errors
+    /// As [`Cursor::value`]; `NotSupported` in a family whose values expire, which has no entities.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn columns(&mut self) -> Result<WideColumns> {
+        match &mut self.0 {
+            Kind::Plain(inner) => inner.columns(),
+            Kind::LaidOver(inner) => inner.columns(),
+            Kind::Expiring(_) => Err(expiring()),
+        }
+    }
+
     /// The value piece by piece, if it is large: as [`View::get_in_pieces`].
     ///
     /// [`View::get_in_pieces`]: crate::View::get_in_pieces
@@ -132,6 +148,11 @@ impl Cursor {
     pub fn status(&self) -> Result<()> {
         each!(&self.0, inner => inner.status())
     }
+}
+
+/// For entities where values expire.
+pub(super) fn expiring() -> Error {
+    Error::not_supported("the family's values expire; entities have no place for the time")
 }
 
 impl fmt::Debug for Cursor {

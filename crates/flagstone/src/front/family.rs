@@ -97,6 +97,47 @@ impl Family {
         self.write_one(options, |batch, family| batch.put_cf(family, key, value))
     }
 
+    /// Sets `key` to an entity: several named columns, in any order, in place of one value.
+    /// [`View::get_entity`] returns them; [`View::get`] returns the default column, whose name is
+    /// empty.
+    ///
+    /// ```
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let db = flagstone::Db::open(directory.path())?;
+    /// db.put_entity("ada", [("", "Ada Lovelace"), ("born", "1815")])?;
+    /// assert_eq!(db.get("ada")?.unwrap(), "Ada Lovelace");
+    /// assert_eq!(db.get_entity("ada")?.unwrap().get("born"), Some(&b"1815"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Family::put`]; `InvalidArgument` if two columns have the same name; `NotSupported` in a
+    /// family whose values expire.
+    #[doc(alias = "PutEntity")]
+    pub fn put_entity<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        columns: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<()> {
+        self.put_entity_with(key, columns, &WriteOptions::new())
+    }
+
+    /// The same, written as `options` say.
+    ///
+    /// # Errors
+    /// As [`Family::put_entity`].
+    pub fn put_entity_with<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        columns: impl IntoIterator<Item = (N, V)>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.view.check_no_expiry()?;
+        self.write_one(options, |batch, family| batch.put_entity_cf(family, key, columns))
+    }
+
     /// Sets `key` to a value that lives for `ttl`, and not as long as others of the family: for a
     /// family of [`Builder::expiring_family`](crate::Builder::expiring_family). [`Duration::MAX`]
     /// is for ever. Parts of a second are dropped.

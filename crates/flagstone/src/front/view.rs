@@ -3,9 +3,9 @@
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-use crate::base::{Error, Result, Snapshot as Moment};
+use crate::base::{Error, Result, Snapshot as Moment, WideColumns};
 use crate::db::{self, ColumnFamily, ExpiringValue, Value, ValuePart, ValueReader};
-use crate::front::cursor::{Cursor, Kind};
+use crate::front::cursor::{Cursor, Kind, expiring};
 use crate::front::locking::Engine;
 use crate::front::range::Range;
 use crate::front::stream::AsyncCursor;
@@ -158,6 +158,45 @@ impl View {
         values.into_iter().collect()
     }
 
+    /// All columns of `key`, which [`Family::put_entity`](crate::Family::put_entity) has set; `None`
+    /// if the key does not exist. A plain value is one column, the default one.
+    ///
+    /// # Errors
+    /// As [`View::get`]; `NotSupported` in a family whose values expire, which has no entities.
+    pub fn get_entity(&self, key: impl AsRef<[u8]>) -> Result<Option<WideColumns>> {
+        self.entity_settled(key, &self.defaults())
+    }
+
+    /// The same, read as `options` say.
+    ///
+    /// # Errors
+    /// As [`View::get_entity`] and [`View::get_with`].
+    pub fn get_entity_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<WideColumns>> {
+        self.entity_settled(key, &self.settled(options)?)
+    }
+
+    /// The columns of several keys, in the order of the keys, all as of one moment.
+    ///
+    /// # Errors
+    /// The first of any key: as [`View::get_entity`].
+    #[doc(alias = "MultiGetEntity")]
+    pub fn get_many_entities<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+    ) -> Result<Vec<Option<WideColumns>>> {
+        self.check_no_expiry()?;
+        let options = self.defaults();
+        let found = match &self.laid_over {
+            Some(over) => over.multi_get_entity(self.db(), &options, &self.family, keys),
+            None => self.db().multi_get_entity(&options, &self.family, keys),
+        };
+        found.into_iter().collect()
+    }
+
     /// Whether there is a value of `key`.
     ///
     /// # Errors
@@ -264,6 +303,23 @@ impl View {
             self.db().check_family(&self.family)?;
             AsyncCursor::Plain(self.db().iter_async(&self.family, options))
         })
+    }
+
+    fn entity_settled(
+        &self,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<WideColumns>> {
+        self.check_no_expiry()?;
+        match &self.laid_over {
+            Some(over) => over.get_entity(self.db(), options, &self.family, key),
+            None => self.db().get_entity(options, &self.family, key),
+        }
+    }
+
+    /// Refuses entities where values expire.
+    pub(super) fn check_no_expiry(&self) -> Result<()> {
+        if self.expires { Err(expiring()) } else { Ok(()) }
     }
 
     fn get_settled(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {

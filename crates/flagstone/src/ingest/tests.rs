@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::{SstFileWriter, SstFileWriterOptions};
 use crate::base::checksum::crc32c;
+use crate::base::entity;
 use crate::base::{Code, Comparator, InternalIterator, ValueType};
 use crate::env::{Env, IoMode, read_file};
-use crate::iter::entity;
 use crate::sst::{IterSettings, Table, TableReadSettings};
 
 const FILE: &str = "/tables/one.sst";
@@ -45,7 +45,7 @@ fn every_kind_of_entry_is_written() {
     writer.delete_range("0", "1").expect("a range before the keys");
     writer.delete_range("q", "q").expect("an empty range");
     writer.single_delete("d").expect("a single deletion");
-    writer.put_entity("e", entity::encode(&[(b"", b"v"), (b"name", b"w")])).expect("an entity");
+    writer.put_entity("e", [("name", "w"), ("", "v")]).expect("an entity");
     let info = writer.finish().expect("a table");
     assert_eq!((info.num_entries, info.num_range_deletions), (5, 2));
     assert_eq!((info.smallest_key, info.largest_key), (Some(b"a".to_vec()), Some(b"e".to_vec())));

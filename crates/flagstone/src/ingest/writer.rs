@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use super::info::SstFileInfo;
 use crate::base::checksum::crc32c_append;
+use crate::base::entity;
 use crate::base::unique_id::session_identity;
 use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyBuf, Result, ValueType,
 };
 use crate::db::{compression_options, leveled_settings, table_builder_settings};
 use crate::env::{Env, IoMode, Names, NewNames, RandomAccessFile, WritableFile, directory_of};
-use crate::iter::entity;
 use crate::options::ColumnFamilyOptions;
 use crate::sst::filter::WrittenBy;
 use crate::sst::{TableBuilder, TableBuilderSettings, TableProperties};
@@ -152,11 +152,28 @@ impl SstFileWriter {
         self.add(key.as_ref(), ValueType::Value, value.as_ref())
     }
 
-    /// Adds a key with a wide-column entity in its encoded form.
+    /// Adds a key with an entity of these columns, which may come in any order.
+    ///
+    /// # Errors
+    /// As [`Self::put`]; `InvalidArgument` if two columns have the same name.
+    pub fn put_entity<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        columns: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<()> {
+        let entity = entity::encode_unsorted(columns)?;
+        self.add(key.as_ref(), ValueType::WideColumnEntity, &entity)
+    }
+
+    /// Adds a key with an entity in its encoded form.
     ///
     /// # Errors
     /// As [`Self::put`]; `Corruption` or `NotSupported` if the entity cannot be decoded.
-    pub fn put_entity(&mut self, key: impl AsRef<[u8]>, entity: impl AsRef<[u8]>) -> Result<()> {
+    pub fn put_encoded_entity(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        entity: impl AsRef<[u8]>,
+    ) -> Result<()> {
         let checked = entity::decode(entity.as_ref()).map(|_| ());
         self.note(checked)?;
         self.add(key.as_ref(), ValueType::WideColumnEntity, entity.as_ref())

@@ -15,9 +15,12 @@ use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
 
-use super::entity;
-use crate::base::merge::full_merge;
-use crate::base::{Error, MergeOperator, Result, SequenceNumber, ValueType, key_in_words};
+use crate::base::entity::{self, DefaultColumn};
+use crate::base::merge::{full_merge, refused};
+use crate::base::{
+    Error, MergeBase, MergeOperator, Merged, Result, SequenceNumber, ValueType, WideColumns,
+    key_in_words,
+};
 use crate::blob::BlobIndex;
 
 /// Fetches values that lie in blob files.
@@ -217,8 +220,9 @@ impl<V: AsRef<[u8]>> Outcome<V> {
                     Stored::Inline(Range { start, end }) => {
                         LookupValue::Pinned { value, start, end }
                     }
-                    Stored::Blob => {
-                        LookupValue::Owned(resolver.resolve_blob(user_key, value.as_ref())?)
+                    Stored::Blob(index) => {
+                        let index = &value.as_ref()[index];
+                        LookupValue::Owned(resolver.resolve_blob(user_key, index)?)
                     }
                 }
             }
@@ -230,6 +234,33 @@ impl<V: AsRef<[u8]>> Outcome<V> {
                 )
             }
         }))
+    }
+
+    /// All columns: fetches blobs, and merges operands. A plain value is one column.
+    ///
+    /// # Errors
+    /// As [`Outcome::resolve`].
+    pub fn resolve_columns(
+        self,
+        user_key: &[u8],
+        operator: Option<&dyn MergeOperator>,
+        resolver: &impl ValueResolver,
+    ) -> Result<Option<WideColumns>>
+    where
+        V: Into<Bytes>,
+    {
+        let (value_type, stored) = match self {
+            Self::NotFound => return Ok(None),
+            Self::Found(value_type, value) => (value_type, value.into()),
+            Self::Merge { base, operands } => {
+                let oldest_first: Vec<&[u8]> = operands.iter().rev().map(AsRef::as_ref).collect();
+                let base = base.as_ref().map(|(value_type, value)| (*value_type, value.as_ref()));
+                let (value_type, merged) =
+                    merge_whole(user_key, base, &oldest_first, operator, resolver)?;
+                (value_type, merged.into())
+            }
+        };
+        columns_of(user_key, value_type, stored, resolver).map(Some)
     }
 }
 
@@ -246,8 +277,8 @@ impl<V: AsRef<[u8]>> AsRef<[u8]> for LookupValue<V> {
 pub(crate) enum Stored {
     /// In this part of the stored bytes.
     Inline(Range<usize>),
-    /// In a blob file; the stored bytes say where.
-    Blob,
+    /// In a blob file; this part of the stored bytes says where.
+    Blob(Range<usize>),
 }
 
 /// Finds the user's value in an entry that holds one.
@@ -258,10 +289,12 @@ pub(crate) fn locate_value(
     stored: &[u8],
 ) -> Result<Stored> {
     match value_type {
-        ValueType::BlobIndex => Ok(Stored::Blob),
-        ValueType::WideColumnEntity => entity::default_column(stored)
-            .map(Stored::Inline)
-            .map_err(|error| in_key(error, user_key)),
+        ValueType::BlobIndex => Ok(Stored::Blob(0..stored.len())),
+        ValueType::WideColumnEntity => match entity::default_column(stored) {
+            Ok(DefaultColumn { range, is_blob: false }) => Ok(Stored::Inline(range)),
+            Ok(DefaultColumn { range, is_blob: true }) => Ok(Stored::Blob(range)),
+            Err(error) => Err(in_key(error, user_key)),
+        },
         ValueType::ValuePreferredSeqno => {
             let length = stored.len().checked_sub(size_of::<SequenceNumber>());
             let too_short = || {
@@ -296,6 +329,23 @@ pub(crate) fn in_key(error: Error, user_key: &[u8]) -> Error {
     error.context(format!("key '{}'", user_key.escape_ascii()))
 }
 
+/// The columns of an entry that holds a value.
+pub(crate) fn columns_of(
+    user_key: &[u8],
+    value_type: ValueType,
+    stored: Bytes,
+    resolver: &impl ValueResolver,
+) -> Result<WideColumns> {
+    if value_type == ValueType::WideColumnEntity {
+        let fetch = |index: &[u8]| resolver.resolve_blob(user_key, index);
+        return WideColumns::of_entity(stored, fetch).map_err(|error| in_key(error, user_key));
+    }
+    Ok(WideColumns::of_value(match locate_value(user_key, value_type, &stored)? {
+        Stored::Inline(range) => stored.slice(range),
+        Stored::Blob(index) => resolver.resolve_blob(user_key, &stored[index])?,
+    }))
+}
+
 /// Merges operands, oldest first, over a stored base. Over an entity it returns the new default
 /// column.
 pub(crate) fn merge_over(
@@ -306,15 +356,81 @@ pub(crate) fn merge_over(
     resolver: &impl ValueResolver,
 ) -> Result<Vec<u8>> {
     let operator = operator.ok_or_else(|| no_merge_operator(user_key))?;
+    if operator.merges_columns() {
+        let (value_type, merged) = merge_columns(user_key, base, operands, operator, resolver)?;
+        return match locate_value(user_key, value_type, &merged)? {
+            Stored::Inline(range) if range.len() == merged.len() => Ok(merged),
+            Stored::Inline(range) | Stored::Blob(range) => Ok(merged[range].to_vec()),
+        };
+    }
     let Some((value_type, stored)) = base else {
         return full_merge(operator, user_key, None, operands);
     };
     match locate_value(user_key, value_type, stored)? {
         Stored::Inline(range) => full_merge(operator, user_key, Some(&stored[range]), operands),
-        Stored::Blob => {
-            let value = resolver.resolve_blob(user_key, stored)?;
+        Stored::Blob(index) => {
+            let value = resolver.resolve_blob(user_key, &stored[index])?;
             full_merge(operator, user_key, Some(&value), operands)
         }
+    }
+}
+
+/// Merges operands, oldest first, over a stored base. Returns what is to be stored: a value, or an
+/// entity.
+pub(crate) fn merge_whole(
+    user_key: &[u8],
+    base: Option<(ValueType, &[u8])>,
+    operands: &[&[u8]],
+    operator: Option<&dyn MergeOperator>,
+    resolver: &impl ValueResolver,
+) -> Result<(ValueType, Vec<u8>)> {
+    match operator {
+        Some(operator) if operator.merges_columns() => {
+            merge_columns(user_key, base, operands, operator, resolver)
+        }
+        _ => {
+            let merged = merge_over(user_key, base, operands, operator, resolver)?;
+            match base {
+                Some((ValueType::WideColumnEntity, entity)) => {
+                    let entity = entity::with_default_column(entity, &merged)
+                        .map_err(|error| in_key(error, user_key))?;
+                    Ok((ValueType::WideColumnEntity, entity))
+                }
+                _ => Ok((ValueType::Value, merged)),
+            }
+        }
+    }
+}
+
+/// [`merge_whole`] by an operator that sees all columns.
+fn merge_columns(
+    user_key: &[u8],
+    base: Option<(ValueType, &[u8])>,
+    operands: &[&[u8]],
+    operator: &dyn MergeOperator,
+    resolver: &impl ValueResolver,
+) -> Result<(ValueType, Vec<u8>)> {
+    let columns = match base {
+        Some((value_type, stored)) => {
+            let stored = Bytes::copy_from_slice(stored);
+            Some((value_type, columns_of(user_key, value_type, stored, resolver)?))
+        }
+        None => None,
+    };
+    let existing = match &columns {
+        None => MergeBase::Nothing,
+        Some((ValueType::WideColumnEntity, columns)) => MergeBase::Columns(columns),
+        Some((_, value)) => MergeBase::Value(value.get("").unwrap_or_default()),
+    };
+    let merged = operator.full_merge_columns(user_key, existing, operands);
+    let encoded = match merged {
+        Some(Merged::Value(value)) => return Ok((ValueType::Value, value)),
+        Some(Merged::Columns(columns)) => entity::encode_unsorted(columns).ok(),
+        None => None,
+    };
+    match encoded {
+        Some(entity) => Ok((ValueType::WideColumnEntity, entity)),
+        None => Err(refused(operator, user_key, operands.len())),
     }
 }
 

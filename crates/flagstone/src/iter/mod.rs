@@ -7,11 +7,9 @@
 //! - `dead_ranges`: [`DeadRanges`], ranges in which scans found only deletions
 //! - `db_iter`: [`DbIter`], the keys and values that a snapshot sees
 //! - `lookup`: [`Lookup`], the result of the versions of one key
-//! - `entity`: the encoding of wide-column entities
 
 mod db_iter;
 mod dead_ranges;
-pub mod entity;
 mod level;
 pub(crate) mod lookup;
 mod merging;

@@ -8,7 +8,7 @@
 //! A value in an `ENTITY` is its default column; a `TIMED` value ends with `/` and its preferred
 //! sequence number.
 
-use super::entity;
+use crate::base::entity;
 use crate::base::range_tombstone::RangeTombstone;
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
@@ -58,7 +58,7 @@ pub(crate) fn show_entry(key: InternalKey<'_>, value: &[u8]) -> String {
     let shown = match kind {
         ValueType::Deletion | ValueType::SingleDeletion => String::new(),
         ValueType::WideColumnEntity => {
-            format!("({})", value[entity::default_column(value).unwrap()].escape_ascii())
+            format!("({})", value[entity::default_column(value).unwrap().range].escape_ascii())
         }
         ValueType::ValuePreferredSeqno => {
             let (value, preferred) = value.split_last_chunk().unwrap();

@@ -7,9 +7,9 @@ use super::choose::{Body, Version, choose};
 use super::output::FamilyWriter;
 use super::report::{LostValue, SalvageReport, SalvagedFamily};
 use super::tombstones::Cover;
+use crate::base::entity;
 use crate::base::{Error, FileNumber, InternalKeyBuf, Result, ValueType, counted, form};
 use crate::blob::BlobIndex;
-use crate::iter::entity;
 
 /// Judges keys and writes what counts.
 pub(super) struct KeyWriter<'a> {

@@ -7,12 +7,14 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use crate::base::merge::full_merge;
+use bytes::Bytes;
+
 use crate::base::{
-    InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber,
-    ValueType,
+    Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator, Result,
+    SequenceNumber, ValueType, WideColumns,
 };
-use crate::iter::lookup::no_merge_operator;
+use crate::iter::ValueResolver;
+use crate::iter::lookup::{columns_of, merge_over, merge_whole};
 use crate::memtable::{MemTable, MemTableIterator};
 
 /// Entries of one key that a cursor steps over one by one, before it seeks.
@@ -66,7 +68,23 @@ pub(super) enum Base {
     #[default]
     Below,
     Deleted,
-    Value(Vec<u8>),
+    /// A value or an entity, as it is stored.
+    Put(ValueType, Vec<u8>),
+}
+
+/// Nothing that a batch has lies in a blob file.
+struct NoBlobs;
+
+impl ValueResolver for NoBlobs {
+    fn resolve_blob(&self, _user_key: &[u8], _blob_index: &[u8]) -> Result<Bytes> {
+        Err(Error::corruption("a batch names a blob file"))
+    }
+}
+
+/// The columns of an entity that a batch has encoded.
+pub(super) fn decoded(entity: &[u8]) -> WideColumns {
+    let stored = Bytes::copy_from_slice(entity);
+    columns_of(b"", ValueType::WideColumnEntity, stored, &NoBlobs).expect("a sound entity")
 }
 
 impl Delta {
@@ -90,7 +108,7 @@ impl Delta {
                 self.operands.push(value.to_vec());
                 return ControlFlow::Continue(());
             }
-            ValueType::Value => Base::Value(value.to_vec()),
+            ValueType::Value | ValueType::WideColumnEntity => Base::Put(value_type, value.to_vec()),
             _ => Base::Deleted,
         };
         ControlFlow::Break(())
@@ -106,7 +124,15 @@ impl Delta {
         self.base == Base::Below
     }
 
-    /// The value of `key` above `below`, the value below the batch.
+    /// Whether the value of the key depends on more than the value below the batch.
+    pub(super) fn needs_columns_below(&self, operator: Option<&dyn MergeOperator>) -> bool {
+        self.needs_below()
+            && !self.operands.is_empty()
+            && operator.is_some_and(|operator| operator.merges_columns())
+    }
+
+    /// The value of `key` above `below`, the value below the batch. Not for a delta that
+    /// [`needs_columns_below`](Self::needs_columns_below).
     ///
     /// # Errors
     /// `InvalidArgument` for operands without an operator; the operator's refusal.
@@ -116,23 +142,59 @@ impl Delta {
         below: Option<&[u8]>,
         operator: Option<&dyn MergeOperator>,
     ) -> Result<Option<Vec<u8>>> {
-        let Self { base, mut operands } = self;
-        if operands.is_empty() {
-            return Ok(match base {
-                Base::Below => below.map(<[u8]>::to_vec),
-                Base::Deleted => None,
-                Base::Value(value) => Some(value),
-            });
+        if self.operands.is_empty() && self.base == Base::Below {
+            return Ok(below.map(<[u8]>::to_vec));
         }
-        let existing = match &base {
-            Base::Below => below,
+        if self.operands.is_empty() {
+            let columns = self.columns_over(key, None, operator)?;
+            return Ok(columns.map(|columns| columns.get("").unwrap_or_default().to_vec()));
+        }
+        let base = match &self.base {
+            Base::Below => below.map(|value| (ValueType::Value, value)),
             Base::Deleted => None,
-            Base::Value(value) => Some(value.as_slice()),
+            Base::Put(value_type, value) => Some((*value_type, value.as_slice())),
         };
-        let operator = operator.ok_or_else(|| no_merge_operator(key))?;
-        operands.reverse();
-        let operands: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
-        full_merge(operator, key, existing, &operands).map(Some)
+        merge_over(key, base, &self.oldest_first(), operator, &NoBlobs).map(Some)
+    }
+
+    /// The columns of `key` above those below the batch.
+    ///
+    /// # Errors
+    /// As [`Delta::over`].
+    pub(super) fn columns_over(
+        self,
+        key: &[u8],
+        below: Option<WideColumns>,
+        operator: Option<&dyn MergeOperator>,
+    ) -> Result<Option<WideColumns>> {
+        if self.operands.is_empty() {
+            return match self.base {
+                Base::Below => Ok(below),
+                Base::Deleted => Ok(None),
+                Base::Put(value_type, value) => {
+                    columns_of(key, value_type, value.into(), &NoBlobs).map(Some)
+                }
+            };
+        }
+        // As in RocksDB, one that has nothing but the default column counts as a plain value.
+        let below = below.map(|columns| match columns.only_default() {
+            Some(value) => (ValueType::Value, value.to_vec()),
+            None => (ValueType::WideColumnEntity, columns.encode()),
+        });
+        let base = match &self.base {
+            Base::Below => {
+                below.as_ref().map(|(value_type, value)| (*value_type, value.as_slice()))
+            }
+            Base::Deleted => None,
+            Base::Put(value_type, value) => Some((*value_type, value.as_slice())),
+        };
+        let (value_type, merged) =
+            merge_whole(key, base, &self.oldest_first(), operator, &NoBlobs)?;
+        columns_of(key, value_type, merged.into(), &NoBlobs).map(Some)
+    }
+
+    fn oldest_first(&self) -> Vec<&[u8]> {
+        self.operands.iter().rev().map(Vec::as_slice).collect()
     }
 }
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::base::{
     ColumnFamilyId, Error, InternalIterator, InternalKeyComparator, Result, SequenceNumber,
-    ValueType,
+    ValueType, WideColumns,
 };
 use crate::batch::WriteBatch;
 use crate::db::{ColumnFamily, Db, Value};
 use crate::memtable::{MemTable, MemTableIterator, MemTableSettings};
 use crate::options::ReadOptions;
-use crate::transactions::delta::Counting;
+use crate::transactions::delta::{Counting, decoded};
 use crate::transactions::overlaid::OverlaidIter;
 use crate::transactions::overlay::Overlay;
 
@@ -66,13 +66,13 @@ pub struct WriteBatchWithIndex {
 
 /// What a batch alone says of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InBatch {
+pub enum InBatch<T = Vec<u8>> {
     /// Nothing.
     Absent,
     /// It deletes the key.
     Deleted,
     /// It sets the key, perhaps by a merge.
-    Value(Vec<u8>),
+    Value(T),
     /// It merges operands into a value that it does not have (RocksDB's `MergeInProgress`).
     MergeInProgress,
 }
@@ -82,6 +82,8 @@ pub enum InBatch {
 pub enum BatchEntry {
     /// Sets the key.
     Put(Vec<u8>),
+    /// Sets the key to an entity.
+    PutEntity(WideColumns),
     /// Merges an operand.
     Merge(Vec<u8>),
     /// Deletes the key.
@@ -325,7 +327,13 @@ impl WriteBatchWithIndex {
         self.counting.end.max(1)
     }
 
-    fn index(&mut self, family: &ColumnFamily, value_type: ValueType, key: &[u8], value: &[u8]) {
+    pub(super) fn index(
+        &mut self,
+        family: &ColumnFamily,
+        value_type: ValueType,
+        key: &[u8],
+        value: &[u8],
+    ) {
         let number = self.next_number();
         let index = self.indexes.entry(family.id()).or_insert_with(|| {
             let order = InternalKeyComparator::new(family.comparator().clone());
@@ -377,6 +385,7 @@ impl Iterator for BatchEntries {
             let (user_key, value) = (key.user_key().to_vec(), entries.value().to_vec());
             let entry = match key.value_type() {
                 Some(ValueType::Value) => BatchEntry::Put(value),
+                Some(ValueType::WideColumnEntity) => BatchEntry::PutEntity(decoded(&value)),
                 Some(ValueType::Merge) => BatchEntry::Merge(value),
                 Some(ValueType::SingleDeletion) => BatchEntry::SingleDelete,
                 _ => BatchEntry::Delete,

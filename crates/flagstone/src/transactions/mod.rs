@@ -13,6 +13,7 @@
 
 mod delta;
 mod indexed_batch;
+mod indexed_entities;
 pub mod locks;
 mod options;
 mod overlaid;

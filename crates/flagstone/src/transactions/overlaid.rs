@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::base::{Comparator, Error, MergeOperator, Result};
+use crate::base::{Comparator, Error, MergeOperator, Result, WideColumns};
 use crate::db::{Iter, ValueReader};
 use crate::options::ReadOptions;
 use crate::transactions::delta::{Base, DeltaCursor};
@@ -187,6 +187,21 @@ impl OverlaidIter {
         }
     }
 
+    /// The columns of the current key; a plain value is one column.
+    ///
+    /// # Errors
+    /// As [`OverlaidIter::value`].
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn columns(&mut self) -> Result<WideColumns> {
+        match self.on {
+            On::Below => self.below.columns(),
+            On::Batch | On::Both => Ok(self.batch_columns()?.unwrap_or_default()),
+            On::Nothing => panic!("the cursor is not valid"),
+        }
+    }
+
     /// The current value, if it is in memory: in the batch, or read by [`OverlaidIter::value`].
     ///
     /// # Panics
@@ -303,6 +318,20 @@ impl OverlaidIter {
             && self.upper.as_ref().is_none_or(|upper| self.order.compare(key, upper).is_lt())
     }
 
+    /// The columns of the batch's key, if there are any.
+    fn batch_columns(&mut self) -> Result<Option<WideColumns>> {
+        let Some((batch, key)) = self.batch.as_ref().and_then(|batch| Some((batch, batch.key()?)))
+        else {
+            return Ok(None);
+        };
+        let delta = batch.delta();
+        let below = match &delta.base {
+            Base::Below if self.on == On::Both => Some(self.below.columns()?),
+            _ => None,
+        };
+        delta.clone().columns_over(key, below, self.operator.as_deref())
+    }
+
     /// Makes the value of the batch's key; whether there is one.
     fn resolve(&mut self) -> Result<bool> {
         let Some((batch, key)) = self.batch.as_ref().and_then(|batch| Some((batch, batch.key()?)))
@@ -310,6 +339,12 @@ impl OverlaidIter {
             return Ok(false);
         };
         let delta = batch.delta();
+        if delta.needs_columns_below(self.operator.as_deref()) {
+            let columns = self.batch_columns()?;
+            self.value =
+                columns.and_then(|all| all.get("").map(<[u8]>::to_vec)).unwrap_or_default();
+            return Ok(true);
+        }
         let below = match &delta.base {
             Base::Below if self.on == On::Both => Some(self.below.value()?),
             _ => None,

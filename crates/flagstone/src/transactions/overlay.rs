@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::Result;
+use crate::base::{Error, Result, WideColumns};
 use crate::db::{ColumnFamily, Db, Value};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
@@ -46,8 +46,47 @@ impl Overlay {
     ) -> Result<Option<Value>> {
         let key = key.as_ref();
         let delta = self.delta(key);
+        if delta.needs_columns_below(family.options().merge_operator.as_deref()) {
+            let below = db.get_entity(options, family, key)?;
+            return default_of(resolved_columns(delta, family, key, below));
+        }
         let below = if delta.needs_below() { db.get_with(options, family, key)? } else { None };
         resolved(delta, family, key, below)
+    }
+
+    /// The columns of `key` over those in the database.
+    ///
+    /// # Errors
+    /// As [`Overlay::get`].
+    pub fn get_entity(
+        &self,
+        db: &Db,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<WideColumns>> {
+        let key = key.as_ref();
+        let delta = self.delta(key);
+        let below = if delta.needs_below() { db.get_entity(options, family, key)? } else { None };
+        resolved_columns(delta, family, key, below)
+    }
+
+    /// The columns of several keys, all as of one moment, in the order of the keys.
+    pub fn multi_get_entity<K: AsRef<[u8]>>(
+        &self,
+        db: &Db,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        keys: &[K],
+    ) -> Vec<Result<Option<WideColumns>>> {
+        let (deltas, wanted) = self.deltas(keys);
+        let mut below = db.multi_get_entity(options, family, &wanted).into_iter();
+        let columns = keys.iter().zip(deltas).map(|(key, delta)| {
+            let below =
+                if delta.needs_below() { below.next().transpose()?.flatten() } else { None };
+            resolved_columns(delta, family, key.as_ref(), below)
+        });
+        columns.collect()
     }
 
     /// The values of several keys, all as of one moment, in the order of the keys.
@@ -59,6 +98,11 @@ impl Overlay {
         keys: &[K],
     ) -> Vec<Result<Option<Value>>> {
         let (deltas, wanted) = self.deltas(keys);
+        let operator = family.options().merge_operator.clone();
+        if deltas.iter().any(|delta| delta.needs_columns_below(operator.as_deref())) {
+            let entities = self.multi_get_entity(db, options, family, keys);
+            return entities.into_iter().map(default_of).collect();
+        }
         let below = db.multi_get_with(options, family, &wanted);
         all_resolved(deltas, family, keys, below)
     }
@@ -75,6 +119,7 @@ impl Overlay {
         key: &[u8],
     ) -> Result<Option<Value>> {
         let delta = self.delta(key);
+        check_async(family, std::slice::from_ref(&delta))?;
         let below =
             if delta.needs_below() { db.get_async(options, family, key).await? } else { None };
         resolved(delta, family, key, below)
@@ -89,6 +134,9 @@ impl Overlay {
         keys: &[Vec<u8>],
     ) -> Vec<Result<Option<Value>>> {
         let (deltas, wanted) = self.deltas(keys);
+        if let Err(error) = check_async(family, &deltas) {
+            return keys.iter().map(|_| Err(error.clone())).collect();
+        }
         let wanted = wanted.into_iter().map(<[u8]>::to_vec).collect();
         let below = db.multi_get_async(options, family, wanted).await;
         all_resolved(deltas, family, keys, below)
@@ -136,6 +184,32 @@ fn all_resolved<K: AsRef<[u8]>>(
         resolved(delta, family, key.as_ref(), below)
     });
     values.collect()
+}
+
+/// Refuses operands that need all columns of an entity: those are not read for tasks.
+fn check_async(family: &ColumnFamily, deltas: &[Delta]) -> Result<()> {
+    let operator = family.options().merge_operator.clone();
+    if deltas.iter().any(|delta| delta.needs_columns_below(operator.as_deref())) {
+        let message = "the transaction's operands are merged into all columns of an entity, which \
+                       is not done for tasks; read the key without `async`";
+        return Err(Error::not_supported(message));
+    }
+    Ok(())
+}
+
+fn default_of(columns: Result<Option<WideColumns>>) -> Result<Option<Value>> {
+    let value = |columns: WideColumns| columns.get("").unwrap_or_default().to_vec().into();
+    columns.map(|columns| columns.map(value))
+}
+
+/// What a batch's delta over columns of the database amounts to.
+fn resolved_columns(
+    delta: Delta,
+    family: &ColumnFamily,
+    key: &[u8],
+    below: Option<WideColumns>,
+) -> Result<Option<WideColumns>> {
+    delta.columns_over(key, below, family.options().merge_operator.as_deref())
 }
 
 /// What a batch's delta over a value of the database amounts to.

@@ -222,7 +222,7 @@ impl TtlDb {
                 Operation::PutEntity { cf, key, entity }
                     if others == Others::Kept && !self.expires(cf) =>
                 {
-                    all.put_entity(cf, key, entity)?
+                    all.put_encoded_entity(cf, key, entity)?
                 }
                 Operation::BlobIndex { .. }
                 | Operation::PutEntity { .. }

@@ -103,7 +103,7 @@ fn an_entity_that_cannot_be_read_cannot_be_written() {
         (b"", Code::InvalidArgument),
     ] {
         let mut batch = WriteBatch::new();
-        batch.put_entity(db.default_column_family(), b"key", entity).unwrap();
+        batch.put_encoded_entity(db.default_column_family(), b"key", entity).unwrap();
         assert_eq!(db.write(batch).unwrap_err().code(), code);
     }
     db.put("other", "value").unwrap();

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use flagstone::WideColumns;
 use flagstone::batch::Operation;
 use flagstone::db::ColumnFamily as EngineFamily;
 
@@ -227,6 +228,10 @@ impl<DB> Transaction<'_, DB> {
                 Operation::Delete { cf, key } => engine.delete(&family_of(cf)?, key)?,
                 Operation::SingleDelete { cf, key } => {
                     engine.single_delete(&family_of(cf)?, key)?;
+                }
+                Operation::PutEntity { cf, key, entity } => {
+                    let columns = WideColumns::decode(entity)?;
+                    engine.put_entity(&family_of(cf)?, key, columns.iter())?;
                 }
                 Operation::LogData(_) | Operation::Noop => {}
                 other => {

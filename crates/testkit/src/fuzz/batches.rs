@@ -1,8 +1,8 @@
 //! Write batches as bytes.
 
+use flagstone::base::entity;
 use flagstone::batch::{BatchView, HEADER_SIZE, Operation, WriteBatch};
 use flagstone::blob::BlobIndex;
-use flagstone::iter::entity;
 
 use super::input::ok;
 
@@ -57,7 +57,7 @@ fn rebuild(batch: &WriteBatch) -> WriteBatch {
             Operation::Merge { cf, key, operand } => rebuilt.merge_cf(cf, key, operand),
             Operation::DeleteRange { cf, begin, end } => rebuilt.delete_range_cf(cf, begin, end),
             Operation::BlobIndex { cf, key, index } => rebuilt.put_blob_index(cf, key, index),
-            Operation::PutEntity { cf, key, entity } => rebuilt.put_entity(cf, key, entity),
+            Operation::PutEntity { cf, key, entity } => rebuilt.put_encoded_entity(cf, key, entity),
             Operation::LogData(bytes) => rebuilt.put_log_data(bytes),
             _ => Ok(()),
         };

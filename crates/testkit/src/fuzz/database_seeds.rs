@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use flagstone::base::entity;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{FileSystem, read_file};
-use flagstone::iter::entity;
 use flagstone::options::Options;
 
 use crate::{settings, steps};
@@ -139,7 +139,8 @@ fn write_round(db: &Db, round: usize) {
         }
         let mut wide = WriteBatch::new();
         let columns = entity::encode(&[(b"", b"wide"), (b"column", b"value")]);
-        wide.put_entity(&family, format!("w{round}").as_bytes(), &columns).expect("a small entity");
+        wide.put_encoded_entity(&family, format!("w{round}").as_bytes(), &columns)
+            .expect("a small entity");
         db.write(wide).expect("a write");
         db.merge_cf(&family, "k03", format!("m{round}")).expect("a write");
         db.merge_cf(&family, "only merged", "+").expect("a write");

@@ -3,8 +3,8 @@
 use flagstone::base::coding::{
     Decoder, put_fixed32, put_fixed64, put_lps, put_varint32, put_varint64, put_varsigned64,
 };
+use flagstone::base::entity::{self as entities, StoredColumn};
 use flagstone::base::{Comparator, InternalKey, InternalKeyBuf, InternalKeyComparator};
-use flagstone::iter::entity as entities;
 
 use super::input::{Input, ok};
 
@@ -70,11 +70,22 @@ pub fn entity(data: &[u8]) {
         assert!(ok(entities::with_default_column(stored, value)).is_none());
         return;
     };
-    let first =
-        columns.first().filter(|(name, _)| name.is_empty()).map_or(&[][..], |(_, value)| *value);
-    assert_eq!(&stored[default.expect("both decoders agree")], first);
-    assert_eq!(entities::decode(&entities::encode(&columns)).expect("what was encoded"), columns);
+    let none = StoredColumn { name: b"", value: b"", is_blob: false };
+    let first = columns.first().filter(|first| first.name.is_empty()).unwrap_or(&none);
+    let default = default.expect("both decoders agree");
+    assert_eq!((&stored[default.range], default.is_blob), (first.value, first.is_blob));
+    let encoded = entities::encode_stored(&columns);
+    assert_eq!(entities::decode(&encoded).expect("what was encoded"), columns);
+    let mut blobs = Vec::new();
+    let visit = |index| Ok(blobs.push(index));
+    entities::visit_blobs(stored, visit).expect("a sound entity");
+    let in_blobs = columns.iter().filter(|column| column.is_blob).map(|column| column.value);
+    assert!(blobs.into_iter().eq(in_blobs));
     let changed = entities::with_default_column(stored, value).expect("a sound entity");
     let changed = entities::decode(&changed).expect("what was encoded");
-    assert_eq!(changed[0], (&b""[..], value));
+    assert_eq!(changed[0], StoredColumn { value, ..none });
+    assert_eq!(
+        changed.len(),
+        columns.len() + usize::from(columns.is_empty() || !columns[0].name.is_empty())
+    );
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use flagstone::base::checksum::ChecksumType;
 use flagstone::base::compression::{CompressionOptions, CompressionType, Compressor};
+use flagstone::base::entity;
 use flagstone::base::{FileNumber, InternalKeyBuf, PrefixExtractor, ValueType};
 use flagstone::batch::WriteBatch;
 use flagstone::blob::BlobIndex;
@@ -12,7 +13,6 @@ use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::os::OsFileSystem;
 use flagstone::env::{FileSystem, read_file};
-use flagstone::iter::entity;
 use flagstone::manifest;
 use flagstone::sst::filter::WrittenBy;
 use flagstone::sst::{FilterPolicy, Footer, IndexType, TableBuilder, TableBuilderSettings};
@@ -68,7 +68,9 @@ pub fn seeds(name: &str) -> Seeds {
         "database" | "salvage" => damages(),
         "decompress" => compressed(),
         "entity" => {
-            vec![[&[3][..], b"new", &entity::encode(&[(b"", b"1"), (b"a", b"22")])].concat()]
+            let with_blob = b"\x02\x02\x02\x02\x02\x11\x01\x00\x02\x05\x01c1\x01\x08\x68\x0b\x00x";
+            let plain = entity::encode(&[(b"", b"1"), (b"a", b"22")]);
+            vec![[&[3][..], b"new", &plain].concat(), [&[3][..], b"new", with_blob].concat()]
         }
         "file_name" => {
             ["000012.sst", "MANIFEST-000005", "000003.log", "000004.blob", "OPTIONS-000007", "LOCK"]
@@ -236,7 +238,7 @@ fn batch() -> WriteBatch {
         batch.merge(b"key", b"more")?;
         batch.delete_range(b"a", b"c")?;
         batch.put_blob_index(flagstone::base::ColumnFamilyId(1), b"blob", blob_index())?;
-        batch.put_entity(
+        batch.put_encoded_entity(
             flagstone::base::ColumnFamilyId(0),
             b"wide",
             entity::encode(&[(b"", b"1")]),

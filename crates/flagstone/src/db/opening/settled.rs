@@ -98,7 +98,9 @@ impl DbInner {
             let Some(family) = self.tree.families.read().get(&id).cloned() else { continue };
             let before = sequence.saturating_sub(1);
             match self.reader.get_at(&ReadOptions::default(), &family, before, key)? {
-                Some((ValueType::WideColumnEntity, entity)) => batch.put_entity(id, key, entity)?,
+                Some((ValueType::WideColumnEntity, entity)) => {
+                    batch.put_encoded_entity(id, key, entity)?
+                }
                 Some((_, value)) => batch.put_cf(id, key, value)?,
                 None => batch.delete_cf(id, key)?,
             }

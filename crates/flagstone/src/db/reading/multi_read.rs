@@ -79,34 +79,49 @@ impl Reader {
         family: &Arc<Family>,
         keys: &[&[u8]],
     ) -> Vec<Result<Option<Value>>> {
-        let current = family.current.load();
-        let sequence = || self.read_sequence(options);
-        let snapshot = match self.check_family(family).and_then(|()| sequence()) {
-            Ok(snapshot) => snapshot,
-            Err(error) => return keys.iter().map(|_| Err(error.clone())).collect(),
-        };
         let mut values: Vec<Result<Option<Value>>> = Vec::with_capacity(keys.len());
         // Each alone is too small to be counted, if it does not lie in the cache; many of them are
         // not small.
         let mut counted = self.tables.account().measured(MemoryKind::Values);
         let mut bytes = 0;
-        for keys in keys.chunks(BATCH) {
-            bytes += self.look_up_together(options, family, &current, snapshot, keys, &mut values);
+        let found = self.multi_search(options, family, keys, |current, keys, found| {
+            bytes += self.finish_together(options, family, current, keys, found, &mut values);
             counted.set_large(bytes);
+        });
+        match found {
+            Ok(()) => values,
+            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
         }
-        values
     }
 
-    /// The keys' values go to `values`; how many bytes of them nobody counts.
-    fn look_up_together(
+    /// Looks keys up, all as of one moment, and gives some at a time to `finish`, in their order.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a family or snapshot of another database.
+    pub(super) fn multi_search(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        keys: &[&[u8]],
+        mut finish: impl FnMut(&SuperVersion, &[&[u8]], Vec<Result<Outcome<Value>>>),
+    ) -> Result<()> {
+        let current = family.current.load();
+        self.check_family(family)?;
+        let snapshot = self.read_sequence(options)?;
+        for keys in keys.chunks(BATCH) {
+            finish(&current, keys, self.search_together(options, family, &current, snapshot, keys));
+        }
+        Ok(())
+    }
+
+    fn search_together(
         &self,
         options: &ReadOptions,
         family: &Arc<Family>,
         current: &SuperVersion,
         snapshot: SequenceNumber,
         keys: &[&[u8]],
-        values: &mut Vec<Result<Option<Value>>>,
-    ) -> usize {
+    ) -> Vec<Result<Outcome<Value>>> {
         let targets: Vec<_> = keys.iter().map(|key| KeyBuffer::for_seek(key, snapshot)).collect();
         let mut batch = Batch {
             options,
@@ -129,18 +144,34 @@ impl Reader {
             self.search_other_blocks(&mut batch);
         }
         let Batch { lookups, failures, .. } = batch;
-        let outcomes: Vec<_> = lookups.into_iter().map(Lookup::finish).collect();
+        let outcomes = lookups.into_iter().zip(failures);
+        let outcomes = outcomes.map(|(lookup, failure)| failure.map_or(Ok(lookup.finish()), Err));
+        outcomes.collect()
+    }
+
+    /// The keys' values go to `values`; how many bytes of them nobody counts.
+    fn finish_together(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        current: &SuperVersion,
+        keys: &[&[u8]],
+        outcomes: Vec<Result<Outcome<Value>>>,
+        values: &mut Vec<Result<Option<Value>>>,
+    ) -> usize {
         let (blobs, mut bytes) =
             self.read_blobs_together(options, family, current, keys, &outcomes);
-        for (at, (outcome, failure)) in outcomes.into_iter().zip(failures).enumerate() {
+        for (at, outcome) in outcomes.into_iter().enumerate() {
             let blob = blobs.get(at).cloned().flatten();
-            let value = match (failure, blob) {
-                (Some(failure), _) => Err(failure),
-                (None, Some(blob)) => {
+            let value = match (outcome, blob) {
+                (Err(failure), _) => Err(failure),
+                (Ok(_), Some(blob)) => {
                     self.statistics.add(Ticker::BytesRead, blob.len() as u64);
                     Ok(Some(Value::from(blob)))
                 }
-                (None, None) => self.finish_outcome(options, family, current, keys[at], outcome),
+                (Ok(outcome), None) => {
+                    self.finish_outcome(options, family, current, keys[at], outcome)
+                }
             };
             bytes += value.as_ref().ok().and_then(Option::as_ref).map_or(0, Value::owned_bytes);
             values.push(value);
@@ -288,12 +319,12 @@ impl Reader {
         family: &Family,
         current: &SuperVersion,
         keys: &[&[u8]],
-        outcomes: &[Outcome<Value>],
+        outcomes: &[Result<Outcome<Value>>],
     ) -> (Vec<Option<Bytes>>, usize) {
         let mut wanted: Vec<(&[u8], &[u8])> = Vec::new();
         let mut whose = Vec::new();
         for (at, outcome) in outcomes.iter().enumerate() {
-            if let Outcome::Found(ValueType::BlobIndex, index) = outcome {
+            if let Ok(Outcome::Found(ValueType::BlobIndex, index)) = outcome {
                 wanted.push((keys[at], index));
                 whose.push(at);
             }

@@ -54,27 +54,6 @@ impl Reader {
         self.lookup(options, family, &current, snapshot, key)
     }
 
-    /// What a key had when that number was the last, one that nothing has forgotten: a value, or an
-    /// entity as it is stored.
-    pub(in crate::db) fn get_at(
-        &self,
-        options: &ReadOptions,
-        family: &Arc<Family>,
-        sequence: SequenceNumber,
-        key: &[u8],
-    ) -> Result<Option<(ValueType, Value)>> {
-        let current = family.current.load();
-        match self.search(options, family, &current, sequence, key)?.finish() {
-            Outcome::Found(ValueType::WideColumnEntity, entity) => {
-                Ok(Some((ValueType::WideColumnEntity, entity)))
-            }
-            outcome => {
-                let value = self.finish_outcome(options, family, &current, key, outcome)?;
-                Ok(value.map(|value| (ValueType::Value, value)))
-            }
-        }
-    }
-
     fn lookup(
         &self,
         options: &ReadOptions,
@@ -140,12 +119,7 @@ impl Reader {
             Outcome::NotFound => None,
             Outcome::Found(ValueType::Value, value) => Some(value),
             outcome => {
-                let resolver = BlobResolver {
-                    tables: &self.tables,
-                    family,
-                    version: &current.version,
-                    options,
-                };
+                let resolver = self.blobs_of(options, family, current);
                 let operator = &family.options.load().merge_operator;
                 outcome.resolve(key, operator.as_deref(), &resolver)?.map(|value| match value {
                     LookupValue::Pinned { value, start, end }
@@ -164,6 +138,16 @@ impl Reader {
             self.statistics.add(Ticker::BytesRead, value.len() as u64);
         }
         Ok(found)
+    }
+
+    /// Fetches the values that a lookup finds in blob files.
+    pub(super) fn blobs_of<'a>(
+        &'a self,
+        options: &'a ReadOptions,
+        family: &'a Family,
+        current: &'a SuperVersion,
+    ) -> BlobResolver<'a> {
+        BlobResolver { tables: &self.tables, family, version: &current.version, options }
     }
 
     fn search_tables<'a>(

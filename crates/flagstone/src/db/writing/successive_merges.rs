@@ -48,6 +48,10 @@ fn merge_now(
     }
     let family = &target.family;
     let operator = family.options.load().merge_operator.clone()?;
+    if operator.merges_columns() {
+        // It may make an entity, also of values.
+        return None;
+    }
     // Other writers wait: what is not in memory is left to readers and compactions, and so is
     // whatever fails.
     let options = ReadOptions { cache_only: true, ..ReadOptions::default() };

@@ -1,5 +1,6 @@
 //! What a transaction changes.
 
+use crate::base::entity::encode_unsorted;
 use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode};
 use crate::db::ColumnFamily;
 use crate::front::family::Family;
@@ -52,6 +53,34 @@ impl Transaction {
         operand: impl AsRef<[u8]>,
     ) -> Result<()> {
         self.merge_as(Claim::WRITE, family, key.as_ref(), operand.as_ref())
+    }
+
+    /// Sets `key` to an entity of these columns, as [`Family::put_entity`] does, and claims the key.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`]; `InvalidArgument` if two columns have the same name.
+    #[doc(alias = "PutEntity")]
+    pub fn put_entity<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        family: &Family,
+        key: impl AsRef<[u8]>,
+        columns: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<()> {
+        self.put_entity_as(Claim::WRITE, family, key.as_ref(), &encode_unsorted(columns)?)
+    }
+
+    /// [`Transaction::put_entity`] in the way of [`Transaction::put_untracked`].
+    ///
+    /// # Errors
+    /// As [`Transaction::put_entity`].
+    #[doc(alias = "PutEntityUntracked")]
+    pub fn put_entity_untracked<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        family: &Family,
+        key: impl AsRef<[u8]>,
+        columns: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<()> {
+        self.put_entity_as(Claim::WRITE_UNTRACKED, family, key.as_ref(), &encode_unsorted(columns)?)
     }
 
     /// Sets `key` to `value`, whoever else has written it since the snapshot. Where keys are
@@ -108,6 +137,18 @@ impl Transaction {
     fn put_as(&mut self, claim: Claim, family: &Family, key: &[u8], value: &[u8]) -> Result<()> {
         self.change(claim, family, (key, Some(value)), |batch, family| {
             batch.put(family, key, value)
+        })
+    }
+
+    fn put_entity_as(
+        &mut self,
+        claim: Claim,
+        family: &Family,
+        key: &[u8],
+        entity: &[u8],
+    ) -> Result<()> {
+        self.change(claim, family, (key, Some(entity)), |batch, family| {
+            batch.put_encoded_entity(family, key, entity)
         })
     }
 

@@ -19,7 +19,7 @@
 
 use std::fmt;
 
-use crate::base::{Error, Result, Snapshot as Moment};
+use crate::base::{Error, Result, Snapshot as Moment, WideColumns};
 use crate::batch::WriteBatch;
 use crate::db::Value;
 use crate::front::database::Db;
@@ -277,6 +277,36 @@ impl Transaction {
         let (db, family) = (self.db.engine(), family.engine_family());
         let values = self.batch.multi_get_from_batch_and_db(db, family, keys, &options)?;
         values.into_iter().collect()
+    }
+
+    /// All columns of `key`, which is not tracked: as [`Transaction::get`] returns a value.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    #[doc(alias = "GetEntity")]
+    pub fn get_entity(
+        &self,
+        family: &Family,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<WideColumns>> {
+        self.check(family)?;
+        let (db, options) = (self.db.engine(), self.reads());
+        self.batch.get_entity_from_batch_and_db(db, family.engine_family(), key, &options)
+    }
+
+    /// All columns of `key`, which is claimed: as [`Transaction::get_for_update`] returns a value.
+    ///
+    /// # Errors
+    /// As [`Transaction::get_for_update`].
+    #[doc(alias = "GetEntityForUpdate")]
+    pub fn get_entity_for_update(
+        &mut self,
+        family: &Family,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<WideColumns>> {
+        let key = key.as_ref();
+        self.claim(family, key, Claim::READ)?;
+        self.get_entity(family, key)
     }
 
     /// Takes back one [`Transaction::get_for_update`] of `key`; within a save point only one that

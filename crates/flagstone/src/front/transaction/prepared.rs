@@ -91,6 +91,9 @@ fn indexed(engine: &Engine, operations: &WriteBatch) -> Result<WriteBatchWithInd
         let Some(family) = operation.family().and_then(|id| families.get(&id)) else { continue };
         match operation {
             Operation::Put { key, value, .. } => batch.put(family, key, value)?,
+            Operation::PutEntity { key, entity, .. } => {
+                batch.put_encoded_entity(family, key, entity)?
+            }
             Operation::Delete { key, .. } => batch.delete(family, key)?,
             Operation::SingleDelete { key, .. } => batch.single_delete(family, key)?,
             Operation::Merge { key, operand, .. } => batch.merge(family, key, operand)?,

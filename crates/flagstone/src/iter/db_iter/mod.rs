@@ -27,12 +27,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::lookup::{Stored, locate_value};
+use super::lookup::{Stored, columns_of, locate_value};
 use super::tombstones::Towards;
 use super::{DeadRanges, HistoryEpoch, MergingIterator, TombstoneView, ValueResolver};
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator,
-    PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
+    PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType, WideColumns,
 };
 use versions::{Collected, Versions};
 
@@ -331,6 +331,26 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         }
     }
 
+    /// All columns, fetched or merged now if need be; a plain value is one. Copies what is stored.
+    /// The cursor must be valid, and stays so after an error.
+    ///
+    /// # Errors
+    /// As [`DbIter::value`].
+    pub fn columns(&mut self) -> Result<WideColumns> {
+        assert!(self.valid, "columns() needs a valid cursor");
+        let Some(value_type) = self.shown.on_entry else {
+            let operator = self.settings.merge_operator.as_deref();
+            return self.versions.resolve_columns(&self.saved.key, operator, &self.resolver);
+        };
+        if value_type == ValueType::WideColumnEntity {
+            let stored = Bytes::copy_from_slice(self.inner.value());
+            return columns_of(self.inner.key().user_key(), value_type, stored, &self.resolver);
+        }
+        let value = self.value()?;
+        let value = Bytes::copy_from_slice(value);
+        Ok(WideColumns::of_value(value))
+    }
+
     /// What leads to the value, if it lies in a blob file as it is; the cursor must be valid.
     pub fn blob_index(&self) -> Option<&[u8]> {
         assert!(self.valid, "blob_index() needs a valid cursor");
@@ -361,11 +381,13 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             let (user_key, stored) = (self.inner.key().user_key(), self.inner.value());
             match locate_value(user_key, value_type, stored)? {
                 Stored::Inline(range) => return Ok(ValueAt::EntryPart(range.start, range.end)),
-                Stored::Blob => self.resolver.resolve_in_scan(user_key, stored, &|visit| {
-                    self.inner.upcoming(&mut |kind, value| {
-                        kind != ValueType::BlobIndex as u8 || visit(value)
-                    });
-                })?,
+                Stored::Blob(index) => {
+                    self.resolver.resolve_in_scan(user_key, &stored[index], &|visit| {
+                        self.inner.upcoming(&mut |kind, value| {
+                            kind != ValueType::BlobIndex as u8 || visit(value)
+                        });
+                    })?
+                }
             }
         } else {
             let operator = self.settings.merge_operator.as_deref();

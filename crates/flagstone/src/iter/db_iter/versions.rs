@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::base::{MergeOperator, PinnedValue, Result, ValueType};
+use crate::base::{MergeOperator, PinnedValue, Result, ValueType, WideColumns};
 use crate::iter::ValueResolver;
-use crate::iter::lookup::{Stored, locate_value, merge_over};
+use crate::iter::lookup::{Stored, columns_of, locate_value, merge_over, merge_whole};
 
 /// A base and the operands over it. Keeps its allocations.
 #[derive(Debug, Default)]
@@ -111,16 +111,44 @@ impl Versions {
         if let (Some((value_type, stored)), true) = (base, self.ends.is_empty()) {
             return Ok(match locate_value(user_key, value_type, stored)? {
                 Stored::Inline(range) => Collected::InBase(range.start, range.end),
-                Stored::Blob => Collected::Made(resolver.resolve_blob(user_key, stored)?),
+                Stored::Blob(index) => {
+                    Collected::Made(resolver.resolve_blob(user_key, &stored[index])?)
+                }
             });
         }
+        merge_over(user_key, base, &self.oldest_first(), operator, resolver)
+            .map(|merged| Collected::Made(merged.into()))
+    }
+
+    /// Makes all columns.
+    pub(super) fn resolve_columns(
+        &self,
+        user_key: &[u8],
+        operator: Option<&dyn MergeOperator>,
+        resolver: &impl ValueResolver,
+    ) -> Result<WideColumns> {
+        let base = self.base.map(|value_type| (value_type, self.base_value()));
+        let (value_type, stored) = match base {
+            Some((value_type, stored)) if self.ends.is_empty() => {
+                (value_type, Bytes::copy_from_slice(stored))
+            }
+            _ => {
+                let operands = self.oldest_first();
+                let (value_type, merged) =
+                    merge_whole(user_key, base, &operands, operator, resolver)?;
+                (value_type, merged.into())
+            }
+        };
+        columns_of(user_key, value_type, stored, resolver)
+    }
+
+    fn oldest_first(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let mut operands: Vec<&[u8]> =
             starts.zip(&self.ends).map(|(start, &end)| &self.operands[start..end]).collect();
         if self.newest_first {
             operands.reverse();
         }
-        merge_over(user_key, base, &operands, operator, resolver)
-            .map(|merged| Collected::Made(merged.into()))
+        operands
     }
 }
