@@ -41,7 +41,6 @@ const ROOMS: &[&[&str]] = &[
         "contents",
         "copied_files",
         "destroy",
-        "entities",
         "facts",
         "ingestion",
         "live_files",

@@ -6,7 +6,8 @@
 
 use std::any::Any;
 
-use super::ColumnFamilyId;
+use super::entity::encode_unsorted;
+use super::{ColumnFamilyId, Result};
 
 /// The kind of entry passed to a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +16,8 @@ pub enum FilteredKind {
     Value,
     /// A merge operand.
     MergeOperand,
-    /// A wide-column entity, in its encoded form.
+    /// An entity, in its encoded form, which [`WideColumns::decode`](crate::WideColumns::decode)
+    /// takes apart. Columns in blob files are fetched first.
     WideColumnEntity,
 }
 
@@ -41,13 +43,26 @@ pub enum FilterDecision {
     ///
     /// [`MAX_ENTRY_SIZE`]: crate::batch::MAX_ENTRY_SIZE
     ChangeValue(Vec<u8>),
-    /// Replaces the entry with this encoded wide-column entity. If it is too large or cannot be
-    /// decoded, the entry stays, as for `ChangeValue`.
+    /// Replaces the entry with this encoded entity: see [`FilterDecision::change_columns`]. If it is
+    /// too large or cannot be decoded, the entry stays, as for `ChangeValue`.
     ChangeEntity(Vec<u8>),
     /// Removes the entry and all entries of the compaction before this key, without leaving
     /// deletions: older versions in deeper levels reappear. With `max_subcompactions` only entries
     /// of the same part are removed; the filter is asked about the others.
     RemoveAndSkipUntil(Vec<u8>),
+}
+
+impl FilterDecision {
+    /// Replaces the entry with an entity of these columns, which may come in any order.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if two columns have the same name.
+    #[doc(alias = "kChangeWideColumnEntity")]
+    pub fn change_columns<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        columns: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Self> {
+        encode_unsorted(columns).map(Self::ChangeEntity)
+    }
 }
 
 /// Decides which entries a compaction keeps.

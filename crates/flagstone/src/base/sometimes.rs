@@ -219,6 +219,10 @@ markers! {
     MergeAcrossLevels,
     /// A value was moved out of a blob file that is being emptied.
     BlobRelocated,
+    /// A column of an entity was moved out of a blob file that is being emptied.
+    ColumnRelocated,
+    /// A large column of an entity was moved to a blob file.
+    ColumnSeparated,
     /// A blob file left the tree.
     BlobFileDropped,
     /// Who sealed a blob file waited for values that were being written to it.

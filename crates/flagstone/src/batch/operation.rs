@@ -1,6 +1,7 @@
 //! What one operation of a batch means for a tree: its family, entry and sequence number.
 
 use super::Operation;
+use crate::base::entity::has_blobs;
 use crate::base::{ColumnFamilyId, ValueType};
 
 impl<'a> Operation<'a> {
@@ -36,6 +37,16 @@ impl<'a> Operation<'a> {
             Self::DeleteRange { begin, end, .. } => (ValueType::RangeDeletion, begin, end),
             _ => return None,
         })
+    }
+
+    /// Whether an operation has a value, or a column of an entity, in a blob file.
+    pub(crate) fn names_blobs(&self) -> bool {
+        match *self {
+            Self::BlobIndex { .. } => true,
+            // What cannot be decoded is refused elsewhere.
+            Self::PutEntity { entity, .. } => has_blobs(entity).unwrap_or(false),
+            _ => false,
+        }
     }
 
     /// The key to which an operation gives a value or adds an operand; `None` for deletions.

@@ -194,7 +194,7 @@ impl<'a> BatchView<'a> {
                 // What is compressed may have billions more.
                 break;
             }
-            summary.names_blobs |= matches!(operation, Operation::BlobIndex { .. });
+            summary.names_blobs |= operation.names_blobs();
             summary.has_transaction_markers |= operation.is_transaction_marker();
             summary.ends_in_noop = matches!(operation, Operation::Noop);
         }

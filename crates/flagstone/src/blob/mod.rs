@@ -15,6 +15,7 @@ mod readahead;
 #[cfg(test)]
 mod readahead_tests;
 mod reader;
+mod references;
 mod scan;
 mod separator;
 mod stream;
@@ -34,6 +35,7 @@ pub use gc::{BlobFileUsage, BlobGcSettings, WORTHWHILE_GARBAGE, forced_gc, gc_ca
 pub use pieces::{PIECE_SIZE, PieceChecksums};
 pub use readahead::BlobReadahead;
 pub use reader::{BlobFileReader, BlobRequest, BlobValue, get_together};
+pub use references::{references, visit_references};
 pub use scan::{BlobFileScan, BlobRecord};
 pub use separator::{
     BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy, UNCOMPRESSED_FROM,

@@ -520,7 +520,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             sequence = 0;
             self.entry.key.set_version(sequence, value_type);
         }
-        if matches!(value_type, ValueType::Value | ValueType::BlobIndex) {
+        if zeroable {
             self.entry.separated.clear();
             let value = match self.entry.value {
                 Value::Input => self.input.value(),

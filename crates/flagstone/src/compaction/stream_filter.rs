@@ -1,14 +1,17 @@
 //! The filter's part in a [`CompactionStream`].
 
+use bytes::Bytes;
+
 use super::stream::CompactionStream;
 use super::stream_entry::Verdict;
 use super::stream_settings::ValueSeparator;
-use crate::base::entity::default_column;
+use crate::base::entity::has_blobs;
 use crate::base::{
     CompactionFilter, Error, FilterDecision, FilteredKind, InternalIterator, InternalKeyBuf,
-    MAX_SEQUENCE_NUMBER, Result, ValueType,
+    MAX_SEQUENCE_NUMBER, Result, ValueType, WideColumns,
 };
 use crate::iter::ValueResolver;
+use crate::iter::lookup::columns_of;
 
 /// What becomes of a merge operand.
 pub(super) enum OperandDecision {
@@ -32,7 +35,9 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         let decision = match value_type {
             ValueType::Value => filter.filter(level, key, FilteredKind::Value, self.input.value()),
             ValueType::WideColumnEntity => {
-                filter.filter(level, key, FilteredKind::WideColumnEntity, self.input.value())
+                let whole = self.columns_inside(key)?;
+                let entity = whole.as_deref().unwrap_or(self.input.value());
+                filter.filter(level, key, FilteredKind::WideColumnEntity, entity)
             }
             ValueType::BlobIndex => match filter.filter_by_key(level, key) {
                 Some(decision) => decision,
@@ -59,7 +64,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 }
             }
             FilterDecision::ChangeEntity(entity) => {
-                let is_readable = match default_column(&entity) {
+                let is_readable = match WideColumns::decode(&entity) {
                     Ok(_) => true,
                     Err(error) => self.refuse_change(filter, &error),
                 };
@@ -75,6 +80,16 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             FilterDecision::RemoveAndSkipUntil(_) => {}
         }
         Ok(None)
+    }
+
+    /// The entity on which the input stands with all its columns inside, if some lie in blob files.
+    fn columns_inside(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if !has_blobs(self.input.value())? {
+            return Ok(None);
+        }
+        let stored = Bytes::copy_from_slice(self.input.value());
+        let columns = columns_of(key, ValueType::WideColumnEntity, stored, &self.resolver)?;
+        Ok(Some(columns.encode()))
     }
 
     /// Shows the operand on which the input stands to the filter, unless a snapshot sees it.

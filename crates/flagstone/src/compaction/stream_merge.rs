@@ -16,12 +16,13 @@ use super::stream::CompactionStream;
 use super::stream_entry::{Next, Verdict};
 use super::stream_filter::OperandDecision;
 use super::stream_settings::ValueSeparator;
+use crate::base::entity::has_blobs;
 use crate::base::{
     InternalIterator, InternalKeyBuf, MergeFailureScope, Result, SequenceNumber, Sometimes,
     SubCode, ValueType,
 };
 use crate::iter::ValueResolver;
-use crate::iter::lookup::{merge_whole, no_merge_operator};
+use crate::iter::lookup::{columns_of, merge_whole, no_merge_operator};
 
 /// Operands with their keys, newest first.
 type Operands = Vec<(InternalKeyBuf, Vec<u8>)>;
@@ -190,6 +191,20 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         let base_key =
             if base.is_some() { self.input.key().user_key() } else { &self.judged.user_key };
         let resolver = ByOwnKey { resolver: &self.resolver, user_key: base_key };
+        // Columns in blob files are found by the key that they were written with.
+        let mut whole = None;
+        if let Some((ValueType::WideColumnEntity, entity)) = base
+            && base_key != self.judged.user_key
+            && has_blobs(entity)?
+        {
+            let stored = Bytes::copy_from_slice(entity);
+            let columns =
+                columns_of(base_key, ValueType::WideColumnEntity, stored, &self.resolver)?;
+            whole = Some(columns.encode());
+        }
+        if let Some(whole) = &whole {
+            base = Some((ValueType::WideColumnEntity, whole));
+        }
         let (value_type, merged) =
             merge_whole(&self.judged.user_key, base, &oldest_first, operator, &resolver)?;
         let sequence = operands[0].0.as_key().sequence();

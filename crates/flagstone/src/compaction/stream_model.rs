@@ -53,7 +53,7 @@ impl ValueSeparator for RandomPlaces {
         out: &mut Vec<u8>,
     ) -> Result<Option<ValueType>> {
         assert!(out.is_empty());
-        if self.0.u8(..4) > 0 {
+        if self.0.u8(..4) > 0 || key.value_type() == Some(ValueType::WideColumnEntity) {
             return Ok(None);
         }
         Ok(Some(if key.value_type() == Some(ValueType::Value) {

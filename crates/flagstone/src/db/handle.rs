@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, Result, SequenceNumber, Snapshot};
+use crate::base::{ColumnFamilyId, Error, Result, SequenceNumber, Snapshot, WideColumns};
 use crate::batch::WriteBatch;
 use crate::db::DbInner;
 use crate::db::family::ColumnFamily;
@@ -229,6 +229,42 @@ impl Db {
         found
     }
 
+    /// All columns of `key` in a family, read as `options` say. A plain value is one column, the
+    /// default one.
+    ///
+    /// # Errors
+    /// As [`Db::get_with`].
+    #[doc(alias = "GetEntity")]
+    pub fn get_entity(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<WideColumns>> {
+        self.inner()
+            .reader
+            .get_entity(options, &family.0, key.as_ref())
+            .inspect_err(|error| self.note_damage(family, error))
+    }
+
+    /// The columns of several keys of a family, all as of one moment; in the order of the keys,
+    /// each with an error of its own.
+    #[doc(alias = "MultiGetEntity")]
+    pub fn multi_get_entity<K: AsRef<[u8]>>(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        keys: &[K],
+    ) -> Vec<Result<Option<WideColumns>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        let found = self.inner().reader.multi_get_entity(options, &family.0, &keys);
+        found
+            .iter()
+            .filter_map(|columns| columns.as_ref().err())
+            .for_each(|error| self.note_damage(family, error));
+        found
+    }
+
     /// Sets `key` to `value`. When the call returns, that outlives the process, unless
     /// `manual_wal_flush` is set, but not yet a loss of power: for that see [`WriteOptions::sync`]
     /// and [`Db::sync_wal`].
@@ -438,7 +474,7 @@ impl Db {
         unchanged.ask(&inner.reader)
     }
 
-    pub(in crate::db) fn write_one(
+    fn write_one(
         &self,
         family: &ColumnFamily,
         bytes: usize,

@@ -23,7 +23,6 @@ mod context;
 mod copied_files;
 mod destroy;
 mod disk;
-mod entities;
 mod events;
 mod facts;
 mod family;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::base::sync::Mutex;
-use crate::base::{FileNumber, Result, SequenceNumber, ValueType};
-use crate::blob::{BlobIndex, FOOTER_SIZE, GarbageMeter, HEADER_SIZE};
+use crate::base::{FileNumber, Result, SequenceNumber};
+use crate::blob::{FOOTER_SIZE, GarbageMeter, HEADER_SIZE, visit_references};
 use crate::compaction::pick::CompactionPlan;
 use crate::compaction::{CompactionStream, KeepInPlace, StreamSettings, StreamTombstones};
 use crate::db::DbInner;
@@ -157,11 +157,11 @@ fn records_kept(
         );
         while stream.valid() {
             check_not_canceled(Some(control))?;
-            if stream.key().value_type() == Some(ValueType::BlobIndex) {
-                let index = BlobIndex::decode(stream.value())?;
-                bytes =
-                    u64::saturating_add(bytes, index.record_bytes(stream.key().user_key().len()));
-            }
+            let key_size = stream.key().user_key().len();
+            visit_references(stream.key().value_type(), stream.value(), |index| {
+                bytes = u64::saturating_add(bytes, index.record_bytes(key_size));
+                Ok(())
+            })?;
             stream.next();
         }
         stream.status()?;

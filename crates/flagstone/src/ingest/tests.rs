@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::{SstFileWriter, SstFileWriterOptions};
 use crate::base::checksum::crc32c;
-use crate::base::entity;
 use crate::base::{Code, Comparator, InternalIterator, ValueType};
 use crate::env::{Env, IoMode, read_file};
 use crate::sst::{IterSettings, Table, TableReadSettings};

@@ -15,6 +15,7 @@ use crate::base::entity;
 use crate::base::unique_id::session_identity;
 use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyBuf, Result, ValueType,
+    WideColumns,
 };
 use crate::db::{compression_options, leveled_settings, table_builder_settings};
 use crate::env::{Env, IoMode, Names, NewNames, RandomAccessFile, WritableFile, directory_of};
@@ -168,13 +169,14 @@ impl SstFileWriter {
     /// Adds a key with an entity in its encoded form.
     ///
     /// # Errors
-    /// As [`Self::put`]; `Corruption` or `NotSupported` if the entity cannot be decoded.
+    /// As [`Self::put`]; `Corruption` or `NotSupported` if the entity cannot be decoded, or a column
+    /// of it lies in a blob file.
     pub fn put_encoded_entity(
         &mut self,
         key: impl AsRef<[u8]>,
         entity: impl AsRef<[u8]>,
     ) -> Result<()> {
-        let checked = entity::decode(entity.as_ref()).map(|_| ());
+        let checked = WideColumns::decode(entity.as_ref()).map(|_| ());
         self.note(checked)?;
         self.add(key.as_ref(), ValueType::WideColumnEntity, entity.as_ref())
     }

@@ -21,7 +21,7 @@ use crate::base::{
     Error, MergeBase, MergeOperator, Merged, Result, SequenceNumber, ValueType, WideColumns,
     key_in_words,
 };
-use crate::blob::BlobIndex;
+use crate::blob::{BlobIndex, visit_references};
 
 /// Fetches values that lie in blob files.
 pub trait ValueResolver {
@@ -319,6 +319,11 @@ pub(crate) fn check_value(user_key: &[u8], value_type: ValueType, stored: &[u8])
     match value_type {
         ValueType::BlobIndex => {
             BlobIndex::decode(stored).map(drop).map_err(|error| in_key(error, user_key))
+        }
+        ValueType::WideColumnEntity => {
+            locate_value(user_key, value_type, stored)?;
+            visit_references(Some(value_type), stored, |_| Ok(()))
+                .map_err(|error| in_key(error, user_key))
         }
         _ => locate_value(user_key, value_type, stored).map(drop),
     }

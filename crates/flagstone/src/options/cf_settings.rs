@@ -165,6 +165,10 @@ settings! {
     live blob_compaction_readahead_size: u64 = 0, in 0..=1 << 30;
     /// First level whose values go to blob files.
     live blob_file_starting_level: i32 = 0, in 0..=64;
+    /// Moves large columns of entities to blob files at flush and compaction, as RocksDB 11 does by
+    /// itself. RocksDB before 11 cannot read a database that has such entities. While it is off,
+    /// columns stay where they are.
+    live blob_entity_columns: bool = false;
 
     /// Entries of one key that an iterator steps over before it seeks past them. After four times
     /// as many deleted keys in a row, the iterator remembers where the run ends.

@@ -18,6 +18,7 @@ pub const OWN: &[&str] = &[
     "blob_write_mode",
     "cache_blobs",
     "blob_punch_holes",
+    "blob_entity_columns",
     "max_space_amplification",
     "burst_space_amplification",
     "deletion_compaction_delay",

@@ -88,6 +88,24 @@ pub(super) enum FoundBlob {
     Large(LargeBlob),
 }
 
+impl FoundBlob {
+    /// The value in memory.
+    ///
+    /// # Errors
+    /// As [`StoredPieces::next`].
+    pub(super) fn into_whole(self) -> Result<Vec<u8>> {
+        let mut large = match self {
+            Self::Value(value) => return Ok(value),
+            Self::Large(large) => large,
+        };
+        let mut value = Vec::new();
+        while let Some(piece) = large.pieces.next()? {
+            value.extend_from_slice(&piece);
+        }
+        Ok(value)
+    }
+}
+
 /// A large value whose record was found intact.
 pub(super) struct LargeBlob {
     /// What the record says of itself.

@@ -7,8 +7,9 @@ use super::choose::{Body, Version, choose};
 use super::output::FamilyWriter;
 use super::report::{LostValue, SalvageReport, SalvagedFamily};
 use super::tombstones::Cover;
-use crate::base::entity;
+use crate::base::entity::{self, StoredColumn};
 use crate::base::{Error, FileNumber, InternalKeyBuf, Result, ValueType, counted, form};
+use crate::batch::MAX_ENTRY_SIZE;
 use crate::blob::BlobIndex;
 
 /// Judges keys and writes what counts.
@@ -128,8 +129,9 @@ impl<'a> KeyWriter<'a> {
             match version.kind {
                 ValueType::BlobIndex => {}
                 ValueType::WideColumnEntity => {
-                    let found = entity::default_column(&version.value);
-                    return found.map(|_| version).map_err(|error| (FileNumber(0), error));
+                    let own = version.own_key.as_deref().unwrap_or(key);
+                    let value = with_columns_inside(blobs, own, &version.value)?;
+                    return Ok(Version { value: value.unwrap_or(version.value), ..version });
                 }
                 _ => return Ok(version),
             }
@@ -198,4 +200,33 @@ impl<'a> KeyWriter<'a> {
         }
         Ok(())
     }
+}
+
+/// The entity with those of its columns that lie in blob files inside; `None` if there are none.
+fn with_columns_inside(
+    blobs: &mut Blobs,
+    key: &[u8],
+    stored: &[u8],
+) -> Result<Option<Vec<u8>>, (FileNumber, Error)> {
+    let columns = entity::decode(stored).map_err(|error| (FileNumber(0), error))?;
+    if columns.iter().all(|column| !column.is_blob) {
+        return Ok(None);
+    }
+    let mut whole = Vec::with_capacity(columns.len());
+    for StoredColumn { name, value, is_blob } in columns {
+        if !is_blob {
+            whole.push((name, value.to_vec()));
+            continue;
+        }
+        let index = BlobIndex::decode(value).map_err(|error| (FileNumber(0), error))?;
+        let found = blobs.get(key, &index).and_then(FoundBlob::into_whole);
+        whole.push((name, found.map_err(|error| (index.file, error))?));
+    }
+    let bytes: usize = whole.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if key.len().saturating_add(bytes) > MAX_ENTRY_SIZE {
+        let message = "the columns of an entity are too large for one entry";
+        return Err((FileNumber(0), Error::not_supported(message)));
+    }
+    let whole: Vec<_> = whole.iter().map(|(name, value)| (*name, value.as_slice())).collect();
+    Ok(Some(entity::encode(&whole)))
 }

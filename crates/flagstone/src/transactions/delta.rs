@@ -142,12 +142,16 @@ impl Delta {
         below: Option<&[u8]>,
         operator: Option<&dyn MergeOperator>,
     ) -> Result<Option<Vec<u8>>> {
-        if self.operands.is_empty() && self.base == Base::Below {
-            return Ok(below.map(<[u8]>::to_vec));
-        }
         if self.operands.is_empty() {
-            let columns = self.columns_over(key, None, operator)?;
-            return Ok(columns.map(|columns| columns.get("").unwrap_or_default().to_vec()));
+            return Ok(match self.base {
+                Base::Below => below.map(<[u8]>::to_vec),
+                Base::Deleted => None,
+                Base::Put(ValueType::Value, value) => Some(value),
+                Base::Put(value_type, value) => {
+                    let columns = columns_of(key, value_type, value.into(), &NoBlobs)?;
+                    Some(columns.get("").unwrap_or_default().to_vec())
+                }
+            });
         }
         let base = match &self.base {
             Base::Below => below.map(|value| (ValueType::Value, value)),

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// An entity of version 2, which RocksDB 11 writes: its default column lies in a blob file, its
-/// column c1 is `x`.
+/// An entity of a version 3 that is not known. In version 2, which RocksDB 11 writes, its default
+/// column would lie in a blob file, and its column c1 would be `x`.
 fn entity_naming(blob_file: FileNumber) -> Vec<u8> {
     let mut index = vec![1];
     let mut number = blob_file.0;
@@ -12,7 +12,7 @@ fn entity_naming(blob_file: FileNumber) -> Vec<u8> {
         number >>= 7;
     }
     index.extend([number as u8, 0x68, 0x0b, 0]);
-    let head = [2, 2, 2, 2, 2, 0x11, 1, 0, 2, index.len() as u8, 1, b'c', b'1'];
+    let head = [3, 2, 2, 2, 2, 0x11, 1, 0, 2, index.len() as u8, 1, b'c', b'1'];
     [&head[..], &index, b"x"].concat()
 }
 
@@ -21,7 +21,7 @@ fn entity_naming(blob_file: FileNumber) -> Vec<u8> {
 fn what_an_entity_of_a_later_version_names_is_not_taken_for_garbage() {
     let world = World::new();
     let entity = entity_naming(world.blob_file);
-    assert_eq!(entity[..5], [2; 5]);
+    assert_eq!(entity[..5], [3, 2, 2, 2, 2]);
     world.remove_own_table();
     let entries =
         [("e1", ValueType::WideColumnEntity, &entity[..]), ("small", ValueType::Value, b"value")];
@@ -97,8 +97,12 @@ fn a_log_with_an_entity_of_a_later_version_is_not_replayed() {
 fn an_entity_that_cannot_be_read_cannot_be_written() {
     let world = World::new();
     let db = world.open();
+    let mut of_version_2 = entity_naming(world.blob_file);
+    of_version_2[0] = 2;
     for (entity, code) in [
         (&entity_naming(world.blob_file)[..], Code::NotSupported),
+        // Only the engine knows where values lie.
+        (&of_version_2, Code::NotSupported),
         (b"\x01\x01", Code::InvalidArgument),
         (b"", Code::InvalidArgument),
     ] {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use flagstone::base::{Code, FileNumber};
+use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, TwoPhase};
 use flagstone::env::{Env, IoMode};
 use flagstone::manifest::VersionEdit;
@@ -98,6 +99,34 @@ fn what_a_write_prepared_transaction_has_in_tables_is_hidden_until_its_commit() 
         assert_eq!(db.get("b").unwrap().is_some(), committed);
         db.close().unwrap();
     }
+}
+
+/// What a merge had made of an entity came back as a value, without the other columns.
+#[test]
+fn an_entity_that_was_merged_onto_comes_back_with_its_columns() {
+    let mut options = Options { env: Env::memory(), ..two_phase() };
+    options.set("merge_operator", "stringappend").unwrap();
+    let db = Db::open("/db", &options).unwrap();
+    let mut before = WriteBatch::new();
+    before.put_entity("a", [("", "1"), ("c", "kept")]).unwrap();
+    db.write(before).unwrap();
+    db.flush_all().unwrap();
+    db.merge("a", "2").unwrap();
+    db.flush_all().unwrap();
+    db.write(batch(&[("a", "new")])).unwrap();
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    let section = [BEGIN_WRITTEN.to_vec(), put("a", "new"), marker(0x0a, "x")];
+    add_wal(&options, 50, &[(3, 1, section.to_vec())]);
+    add_wal(&options, 60, &[]);
+    keep_wals(&options, 50, 60);
+
+    let db = Db::open("/db", &options).unwrap();
+    assert_eq!(names(&db), ["x"]);
+    let family = db.default_column_family();
+    let a = db.get_entity(&Default::default(), family, "a").unwrap().unwrap();
+    assert_eq!(a, [("", "1,2"), ("c", "kept")]);
+    db.close().unwrap();
 }
 
 /// The numbers are shared: a later batch begins where an earlier one would have ended otherwise.

@@ -4,10 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::base::file_name::FileKind;
-use crate::base::{
-    Error, FileNumber, InternalIterator, InternalKey, Result, ValueType, counted, form,
-};
-use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
+use crate::base::{Error, FileNumber, InternalIterator, InternalKey, Result, counted, form};
+use crate::blob::{BlobFileScan, FOOTER_SIZE, HEADER_SIZE, references, visit_references};
 use crate::compaction::pick::refers_to;
 use crate::db::DbInner;
 use crate::db::checks::verify_logs::{self, LogReport};
@@ -232,13 +230,11 @@ fn verify_references(
         };
         entries.seek_to_first();
         while entries.valid() {
-            if entries.key().value_type() == Some(ValueType::BlobIndex)
-                && let Ok(index) = BlobIndex::decode(entries.value())
-                && files.contains(&index.file)
-            {
+            let found = references(entries.key().value_type(), entries.value());
+            for index in found.iter().filter(|index| files.contains(&index.file)) {
                 let key = entries.key().user_key();
                 let reader = db.tables.blob_file(family, index.file);
-                if let Err(error) = reader.and_then(|reader| reader.check(key, &index)) {
+                if let Err(error) = reader.and_then(|reader| reader.check(key, index)) {
                     let key_range = Some((key.to_vec(), key.to_vec()));
                     report.faults.push(Fault { error, key_range });
                 }
@@ -334,28 +330,23 @@ struct Astray {
 
 impl Astray {
     fn note(&mut self, version: &Version, key: InternalKey<'_>, value: &[u8]) {
-        let (kind, key) = (key.value_type(), key.user_key());
-        let index = match kind {
-            Some(ValueType::BlobIndex) => BlobIndex::decode(value).map(Some),
-            Some(kind @ (ValueType::WideColumnEntity | ValueType::ValuePreferredSeqno)) => {
-                locate_value(key, kind, value).map(|_| None)
-            }
-            _ => return,
-        };
-        match index {
-            Ok(Some(index)) if !version.blob_files.contains_key(&index.file) => {
-                let known = self.unnamed.entry(index.file);
-                let (count, range) = known.or_insert_with(|| (0, (key.to_vec(), Vec::new())));
-                *count += 1;
-                range.1 = key.to_vec();
-            }
-            Ok(_) => {}
-            Err(error) => {
-                let new = || (0, (key.to_vec(), Vec::new()), error);
-                let (count, range, _) = self.unread.get_or_insert_with(new);
-                *count += 1;
-                range.1 = key.to_vec();
-            }
+        let (Some(kind), key) = (key.value_type(), key.user_key()) else { return };
+        let checked = locate_value(key, kind, value).and_then(|_| {
+            visit_references(Some(kind), value, |index| {
+                if !version.blob_files.contains_key(&index.file) {
+                    let known = self.unnamed.entry(index.file);
+                    let (count, range) = known.or_insert_with(|| (0, (key.to_vec(), Vec::new())));
+                    *count += 1;
+                    range.1 = key.to_vec();
+                }
+                Ok(())
+            })
+        });
+        if let Err(error) = checked {
+            let new = || (0, (key.to_vec(), Vec::new()), error);
+            let (count, range, _) = self.unread.get_or_insert_with(new);
+            *count += 1;
+            range.1 = key.to_vec();
         }
     }
 

@@ -9,6 +9,7 @@ use crate::base::{
     Error, FileNumber, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone,
     Result, SequenceNumber, UniqueId, ValueType,
 };
+use crate::blob::visit_references;
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
@@ -189,7 +190,12 @@ fn own_sequences(table: &Arc<Table>) -> Result<Origin> {
     let mut iter = table.iter(IterSettings::default());
     iter.seek_to_first();
     while iter.valid() {
-        if iter.key().value_type() == Some(ValueType::BlobIndex) {
+        let mut refers = false;
+        visit_references(iter.key().value_type(), iter.value(), |_| {
+            refers = true;
+            Ok(())
+        })?;
+        if refers {
             return Err(Error::not_supported(
                 "the table refers to blob files of the database that wrote it",
             ));

@@ -8,8 +8,8 @@
 //! drops the oldest tables, and a blob file goes, whatever its garbage, when no table refers to it
 //! or to an older one.
 
-use crate::base::{InternalIterator, Result, ValueType};
-use crate::blob::{BlobIndex, GarbageMeter};
+use crate::base::{InternalIterator, Result};
+use crate::blob::{GarbageMeter, references};
 use crate::cache::MemoryKind;
 use crate::db::jobs::{Jobs, output, part};
 use crate::db::statistics::Ticker;
@@ -56,9 +56,7 @@ fn count_references(
     entries.seek_to_first();
     let mut count = 0u64;
     while entries.valid() {
-        if entries.key().value_type() == Some(ValueType::BlobIndex)
-            && let Ok(index) = BlobIndex::decode(entries.value())
-        {
+        for index in references(entries.key().value_type(), entries.value()) {
             meter.flow_in(entries.key().user_key().len(), &index);
         }
         entries.next();

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::base::{InternalIterator, InternalKey, Result, ValueType};
-use crate::blob::BlobIndex;
+use crate::blob::visit_references;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::jobs::Jobs;
@@ -57,12 +57,15 @@ pub(in crate::db) fn blob_bytes_overwritten(
         let (key, before) = (entry.user_key(), first.saturating_sub(1));
         let current = family.current.load();
         let older = jobs.reader.search(options, family, &current, before, key)?.finish();
-        if let Outcome::Found(ValueType::BlobIndex, index) = older
-            && entry.value_type() != Some(ValueType::Merge)
-        {
-            bytes = bytes.saturating_add(BlobIndex::decode(&index)?.record_bytes(key.len()));
+        match older {
+            Outcome::Found(kind, stored) if entry.value_type() != Some(ValueType::Merge) => {
+                visit_references(Some(kind), &stored, |index| {
+                    bytes = bytes.saturating_add(index.record_bytes(key.len()));
+                    Ok(())
+                })
+            }
+            _ => Ok(()),
         }
-        Ok(())
     })?;
     Ok((bytes / looked_up.max(1)).saturating_mul(memtable.num_entries()))
 }

@@ -17,7 +17,7 @@ use crate::base::{
     MAX_SEQUENCE_NUMBER, RangeTombstone, Remedy, Result, SequenceNumber, Sometimes,
     TruncatedRangeTombstones, ValueType, key_in_words,
 };
-use crate::blob::{BlobIndex, GarbageMeter};
+use crate::blob::{BlobIndex, GarbageMeter, visit_references};
 use crate::compaction::pick::{
     CompactionPlan, LevelInput, OutputSplitter, SplitRule, is_divisible, subcompaction_boundaries,
 };
@@ -483,26 +483,21 @@ impl<'a> PartInput<'a> {
     #[inline]
     fn take_value(&self) -> Result<()> {
         let (key, value) = (self.inner.key(), self.inner.value());
-        match key.value_type() {
-            Some(ValueType::BlobIndex) => {
-                let index =
-                    BlobIndex::decode(value).map_err(|error| in_key(error, key.user_key()))?;
-                if self.version.is_some_and(|version| !version.blob_files.contains_key(&index.file))
-                {
-                    return Err(Error::corruption(format!(
-                        "key '{}': its value is in blob file {}, which the MANIFEST does not list",
-                        key.user_key().escape_ascii(),
-                        index.file
-                    )));
-                }
-                self.meter.lock().flow_in(key.user_key().len(), &index);
-            }
-            Some(kind @ (ValueType::WideColumnEntity | ValueType::ValuePreferredSeqno)) => {
-                locate_value(key.user_key(), kind, value)?;
-            }
-            _ => {}
+        let kind = key.value_type();
+        if let Some(kind @ (ValueType::WideColumnEntity | ValueType::ValuePreferredSeqno)) = kind {
+            locate_value(key.user_key(), kind, value)?;
         }
-        Ok(())
+        let refer = |index: BlobIndex| {
+            if self.version.is_some_and(|version| !version.blob_files.contains_key(&index.file)) {
+                return Err(Error::corruption(format!(
+                    "its value is in blob file {}, which the MANIFEST does not list",
+                    index.file
+                )));
+            }
+            self.meter.lock().flow_in(key.user_key().len(), &index);
+            Ok(())
+        };
+        visit_references(kind, value, refer).map_err(|error| in_key(error, key.user_key()))
     }
 }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::base::sync::{Mutex, Ordering};
-use crate::base::{FileNumber, InternalKey, Result, Sometimes, TableFileCreationReason, ValueType};
+use crate::base::{
+    FileNumber, InternalKey, Result, Sometimes, TableFileCreationReason, ValueType, entity,
+};
 use crate::blob::{
     BlobBuilderSettings, BlobFileReader, BlobIndex, BlobPieces, BlobReadahead, BlobSeparator,
-    FOOTER_SIZE, HEADER_SIZE, SeparationPolicy, is_read_in_pieces,
+    FOOTER_SIZE, HEADER_SIZE, SeparationPolicy, is_read_in_pieces, visit_references,
 };
 use crate::compaction::ValueSeparator;
 use crate::db::family::Family;
@@ -33,6 +35,8 @@ pub(in crate::db) struct Placement<'a> {
     emptied: &'a BTreeSet<FileNumber>,
     /// Puts what it writes into the cache, too.
     fills_cache: bool,
+    /// Moves large columns of entities to blob files.
+    separates_columns: bool,
     relocated_blobs: u64,
     relocated_bytes: u64,
 }
@@ -79,6 +83,7 @@ impl<'a> Placement<'a> {
             emptied: &spec.blob_gc,
             fills_cache: spec.filtered.reason == TableFileCreationReason::Flush
                 && settings.prepopulate_blob_cache == PrepopulateBlobCache::FlushOnly,
+            separates_columns: separates && settings.blob_entity_columns,
             relocated_blobs: 0,
             relocated_bytes: 0,
         }
@@ -137,12 +142,56 @@ impl ValueSeparator for Placement<'_> {
                 self.relocated_bytes += index.size;
                 self.relocate(user_key, &index, value, out).map(Some)
             }
+            Some(ValueType::WideColumnEntity) => {
+                let changed = self.place_columns(user_key, value)?;
+                Ok(changed.map(|entity| {
+                    *out = entity;
+                    ValueType::WideColumnEntity
+                }))
+            }
             _ => Ok(None),
         }
     }
 }
 
 impl Placement<'_> {
+    /// The entity with its columns where they are to lie; `None` if they lie there.
+    fn place_columns(&mut self, user_key: &[u8], stored: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut has_work = self.separates_columns;
+        visit_references(Some(ValueType::WideColumnEntity), stored, |index| {
+            has_work |= self.emptied.contains(&index.file);
+            Ok(())
+        })?;
+        if !has_work {
+            return Ok(None);
+        }
+        let mut columns = entity::decode(stored)?;
+        let mut moved = Vec::new();
+        for (at, column) in columns.iter().enumerate() {
+            let mut value = Vec::new();
+            if column.is_blob {
+                let index = BlobIndex::decode(column.value)?;
+                if self.emptied.contains(&index.file) {
+                    Sometimes::ColumnRelocated.reached();
+                    self.relocated_blobs += 1;
+                    self.relocated_bytes += index.size;
+                    let kind = self.relocate(user_key, &index, column.value, &mut value)?;
+                    moved.push((at, value, kind == ValueType::BlobIndex));
+                }
+            } else if self.separates_columns
+                && let Some(index) = self.separator.separate(user_key, column.value)?
+            {
+                Sometimes::ColumnSeparated.reached();
+                index.encode(&mut value);
+                moved.push((at, value, true));
+            }
+        }
+        for (at, value, is_blob) in &moved {
+            (columns[*at].value, columns[*at].is_blob) = (value, *is_blob);
+        }
+        Ok((!moved.is_empty()).then(|| entity::encode_stored(&columns)))
+    }
+
     /// Takes a value out of a blob file that is being emptied: to another, or, written to `out`,
     /// into the table.
     fn relocate(

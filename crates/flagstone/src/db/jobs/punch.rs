@@ -24,8 +24,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
-use crate::blob::{BlobIndex, BlockMap};
+use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes};
+use crate::blob::{BlobIndex, BlockMap, visit_references};
 use crate::cache::MemoryKind;
 use crate::compaction::pick::refers_to;
 use crate::db::family::Family;
@@ -201,13 +201,15 @@ fn mark_live(
         entries.seek_to_first();
         let mut count = 0u64;
         while entries.valid() {
-            if entries.key().value_type() == Some(ValueType::BlobIndex) {
-                let index =
-                    BlobIndex::decode(entries.value()).map_err(|error| entries.locate(error))?;
+            let key = entries.key();
+            let mark = |index: BlobIndex| {
                 if let Some(map) = maps.get_mut(&index.file) {
-                    map.mark(entries.key().user_key().len(), &index);
+                    map.mark(key.user_key().len(), &index);
                 }
-            }
+                Ok(())
+            };
+            visit_references(key.value_type(), entries.value(), mark)
+                .map_err(|error| entries.locate(error))?;
             entries.next();
             count += 1;
             if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {

@@ -13,7 +13,7 @@ use crate::base::{
     Error, FileNumber, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber,
     Sometimes, ValueType, file_name,
 };
-use crate::blob::{BlobIndex, GarbageMeter};
+use crate::blob::{GarbageMeter, visit_references};
 use crate::compaction::pick::{DeletedRanges, OutputSplitter};
 use crate::compaction::{OutputFile, bounds_of_output};
 use crate::db::jobs::output::{self, Job};
@@ -104,15 +104,15 @@ impl<'a> TableWriter<'a> {
                 self.open.insert(fresh)
             }
         };
-        match key.value_type() {
-            Some(ValueType::BlobIndex) => {
-                let index = BlobIndex::decode(value)?;
-                meter.lock().flow_out(key.user_key().len(), &index);
-                let bytes = open.blobs.entry(index.file).or_default();
-                *bytes = bytes.saturating_add(index.record_bytes(key.user_key().len()));
-            }
-            _ => open.others += 1,
-        }
+        let mut refers = false;
+        visit_references(key.value_type(), value, |index| {
+            refers = true;
+            meter.lock().flow_out(key.user_key().len(), &index);
+            let bytes = open.blobs.entry(index.file).or_default();
+            *bytes = bytes.saturating_add(index.record_bytes(key.user_key().len()));
+            Ok(())
+        })?;
+        open.others += u64::from(!refers);
         if let Some(entries) = &mut open.entries {
             entries.add(key, value);
         }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::base::{ColumnFamilyId, Error, FileNumber};
-use crate::batch::{BatchView, Operation};
+use crate::batch::BatchView;
+use crate::blob::{BlobIndex, references};
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::opening::replay_inserts::Targets;
@@ -24,7 +25,7 @@ struct Named<'a> {
     batch: usize,
     family: &'a Family,
     key: &'a [u8],
-    index: &'a [u8],
+    index: BlobIndex,
 }
 
 impl BlobChecks {
@@ -42,8 +43,15 @@ impl BlobChecks {
         for (batch, (wal, view)) in batches.iter().enumerate() {
             // They were all read, so that there is no error.
             for operation in view.iter().flatten() {
-                let Operation::BlobIndex { cf, key, index } = operation else { continue };
-                if let Some(target) = self.targets.wanting(cf, *wal) {
+                let (Some(cf), Some((kind, key, value))) = (operation.family(), operation.entry())
+                else {
+                    continue;
+                };
+                if !operation.names_blobs() {
+                    continue;
+                }
+                let Some(target) = self.targets.wanting(cf, *wal) else { continue };
+                for index in references(Some(kind), value) {
                     named.push(Named { batch, family: &target.family, key, index });
                 }
             }
@@ -66,7 +74,7 @@ impl Checks for BlobChecks {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(blob) = named.get(at) else { break };
                 if let Err(error) =
-                    self.inner.pipeline.check_recovered_blob(blob.family, blob.key, blob.index)
+                    self.inner.pipeline.check_recovered_blob(blob.family, blob.key, &blob.index)
                 {
                     let fault = fault(blob.key, error);
                     // What is lost is lost, whatever else could not be looked at; and of several it

@@ -153,7 +153,7 @@ impl Prepared {
                     is_taken = true;
                 }
                 SectionStep::Prepared { operation, encoded, sequence, .. } => {
-                    if matches!(operation, Operation::BlobIndex { .. }) {
+                    if operation.names_blobs() {
                         let message = "a prepared transaction has a value in a blob file";
                         return Err(Error::not_supported(message).into());
                     }

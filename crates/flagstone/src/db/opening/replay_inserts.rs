@@ -32,7 +32,7 @@ use crate::base::{
     file_name,
 };
 use crate::batch::{BatchIter, BatchView, Operation};
-use crate::blob::BlobIndex;
+use crate::blob::visit_references;
 use crate::db::DbInner;
 use crate::db::budget::memtable_bytes_max;
 use crate::db::family::Family;
@@ -347,11 +347,14 @@ impl Inserts {
             ValueType::RangeDeletion if target.family.comparator().compare(key, value).is_ge() => {
                 return Ok(false);
             }
-            ValueType::BlobIndex => self.blob_bytes += BlobIndex::decode(value)?.size,
-            // The blob files that one of a later version may name are known to nobody else, and
-            // would be removed.
-            ValueType::WideColumnEntity => {
+            ValueType::BlobIndex | ValueType::WideColumnEntity => {
+                // The blob files that one of a later version may name are known to nobody else, and
+                // would be removed.
                 locate_value(key, kind, value)?;
+                visit_references(Some(kind), value, |index| {
+                    self.blob_bytes = self.blob_bytes.saturating_add(index.size);
+                    Ok(())
+                })?;
             }
             _ => {}
         }
@@ -504,9 +507,9 @@ impl Shared {
             let mut writer = mem.writer();
             for entry in entries {
                 let (key, value) = (portion.key(entry), portion.value(entry));
-                if entry.kind == ValueType::BlobIndex {
-                    self.inner.pipeline.take_recovered_blob(&target.family, &mem, key, value)?;
-                }
+                visit_references(Some(entry.kind), value, |index| {
+                    self.inner.pipeline.take_recovered_blob(&target.family, &mem, key, &index)
+                })?;
                 writer.add(entry.sequence, entry.kind, key, value);
             }
             drop(writer);

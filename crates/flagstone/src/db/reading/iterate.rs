@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, WideColumns};
 use crate::db::family::Family;
 use crate::db::reading::Reader;
 use crate::db::reading::cursor::{Cursor, make_cursor};
@@ -168,6 +168,26 @@ impl Iter {
     #[inline]
     pub fn value(&mut self) -> Result<&[u8]> {
         self.entries_mut().value()
+    }
+
+    /// The columns of the current key, in the order of their names; a plain value is one column,
+    /// the default one. The cursor stays valid after an error.
+    ///
+    /// # Errors
+    /// As [`Iter::value`].
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn columns(&mut self) -> Result<WideColumns> {
+        self.entries_mut().columns()
+    }
+
+    /// Whether the key was set to an entity, into which operands may have been merged.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn is_entity(&self) -> bool {
+        self.entries().is_entity()
     }
 
     /// The value, if it is available without reading. It always is after [`Iter::value`], until the

@@ -6,7 +6,6 @@ pub(super) mod blob_values;
 pub(super) mod covers;
 mod cursor;
 pub(super) mod cursor_blobs;
-mod entities;
 pub(super) mod get_range;
 pub(super) mod iterate;
 pub(super) mod multi_read;

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use crate::base::sync::Ordering;
-use crate::base::{Error, Result, SequenceNumber, SnapshotList, ValueType};
-use crate::db::family::Family;
+use crate::base::{Error, Result, SequenceNumber, SnapshotList, ValueType, WideColumns};
+use crate::db::family::{Family, SuperVersion};
+use crate::db::reading::value::Value;
 use crate::db::reading::value_reader::ValueReader;
 use crate::db::statistics::{Statistics, Ticker};
 use crate::db::tables::Tables;
@@ -54,6 +55,84 @@ impl Reader {
             Some(snapshot) if snapshot.belongs_to(&self.snapshots) => Ok(snapshot.sequence()),
             Some(_) => Err(Error::invalid_argument("the snapshot belongs to another database")),
         }
+    }
+
+    /// All columns of a key; a plain value is one.
+    pub(in crate::db) fn get_entity(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+    ) -> Result<Option<WideColumns>> {
+        self.statistics.add(Ticker::KeysRead, 1);
+        self.check_family(family)?;
+        let current = family.current.load();
+        let snapshot = self.read_sequence(options)?;
+        let outcome = self.search(options, family, &current, snapshot, key)?.finish();
+        self.finish_columns(options, family, &current, key, outcome)
+    }
+
+    /// The columns of several keys, all as of one moment; in the order of the keys.
+    pub(in crate::db) fn multi_get_entity(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        keys: &[&[u8]],
+    ) -> Vec<Result<Option<WideColumns>>> {
+        self.statistics.add(Ticker::KeysRead, keys.len() as u64);
+        let mut entities = Vec::with_capacity(keys.len());
+        let found = self.multi_search(options, family, keys, |current, keys, found| {
+            let found = keys
+                .iter()
+                .zip(found)
+                .map(|(key, outcome)| self.finish_columns(options, family, current, key, outcome?));
+            entities.extend(found);
+        });
+        match found {
+            Ok(()) => entities,
+            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    fn finish_columns(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        current: &SuperVersion,
+        key: &[u8],
+        outcome: Outcome<Value>,
+    ) -> Result<Option<WideColumns>> {
+        let resolver = self.blobs_of(options, family, current);
+        let operator = &family.options.load().merge_operator;
+        let columns = outcome.resolve_columns(key, operator.as_deref(), &resolver)?;
+        if let Some(columns) = &columns {
+            self.statistics.add(Ticker::BytesRead, columns.byte_size() as u64);
+        }
+        Ok(columns)
+    }
+
+    /// What a key had when that number was the last, one that nothing has forgotten: a value, or an
+    /// encoded entity that has all its columns inside.
+    pub(in crate::db) fn get_at(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        sequence: SequenceNumber,
+        key: &[u8],
+    ) -> Result<Option<(ValueType, Vec<u8>)>> {
+        let current = family.current.load();
+        let outcome = self.search(options, family, &current, sequence, key)?.finish();
+        let is_entity = match &outcome {
+            Outcome::Found(base, _) | Outcome::Merge { base: Some((base, _)), .. } => {
+                *base == ValueType::WideColumnEntity
+            }
+            _ => false,
+        };
+        let columns = self.finish_columns(options, family, &current, key, outcome)?;
+        Ok(columns.map(|columns| match columns.only_default() {
+            Some(value) if !is_entity => (ValueType::Value, value.to_vec()),
+            _ => (ValueType::WideColumnEntity, columns.encode()),
+        }))
     }
 
     /// A large value that lies in a blob file as it is; `None` for any other.

@@ -25,10 +25,15 @@ pub(in crate::db) mod prepared;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber};
+use crate::base::{
+    ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, ValueType, WideColumns,
+};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::db::DbInner;
+use crate::db::family::Family;
 use crate::db::handle::Db;
 use crate::db::reading::read::read_settings;
 use crate::db::updates::open_wal::OpenWal;
@@ -278,7 +283,12 @@ fn resolved(db: &DbInner, batch: BatchView<'_>, names_blobs: bool) -> Result<Wri
         let start = operations.offset();
         let Some(operation) = operations.next().transpose()? else { break };
         match operation {
-            Operation::BlobIndex { cf, key, index } => put_fetched(db, &mut whole, cf, key, index)?,
+            Operation::BlobIndex { cf, key, .. } | Operation::PutEntity { cf, key, .. }
+                if operation.names_blobs() =>
+            {
+                let (kind, _, stored) = operation.entry().expect("it sets a key");
+                put_fetched(db, &mut whole, cf, key, (kind, stored))?
+            }
             other => {
                 whole
                     .push_encoded(&batch.body()[start..operations.offset()], other.is_counted())?;
@@ -294,28 +304,42 @@ fn put_fetched(
     batch: &mut WriteBatch,
     cf: ColumnFamilyId,
     key: &[u8],
-    index: &[u8],
+    (kind, stored): (ValueType, &[u8]),
 ) -> Result<()> {
     // Of a dropped family nothing is left to read. Were it left out, what follows would have
     // other numbers for the replica.
     let Some(family) = db.tree.families.read().get(&cf).cloned() else {
         return batch.delete_cf(cf, key);
     };
-    let version = family.current.load().version.clone();
-    let place = db.tables.place_of_blob(&family, key, index)?;
-    let settings = read_settings(&ReadOptions { fill_cache: false, ..ReadOptions::default() });
-    match db.tables.read_blob(&family, &version, key, &place, &settings, None) {
-        Ok(value) => batch.put_cf(cf, key, &value),
-        Err(error) => {
-            let known = family.current.load().version.blob_files.get(&place.index.file).cloned();
-            let is_given_back = known.is_none_or(|blob| blob.given_back() > 0);
-            if is_given_back && (error.is_corruption() || error.is_not_found()) {
-                let what = "a value was overwritten and its space in a blob file was reclaimed";
-                return Err(missing(batch.sequence(), what).at(family.paths.blob(place.index.file)));
-            }
-            Err(error)
-        }
+    let sequence = batch.sequence();
+    if kind == ValueType::BlobIndex {
+        return batch.put_cf(cf, key, fetch(db, &family, key, stored, sequence)?);
     }
+    let stored = Bytes::copy_from_slice(stored);
+    let columns = WideColumns::of_entity(stored, |index| fetch(db, &family, key, index, sequence))?;
+    batch.put_entity_cf(cf, key, columns.iter())
+}
+
+/// The value that the batch of this number has in a blob file.
+fn fetch(
+    db: &DbInner,
+    family: &Arc<Family>,
+    key: &[u8],
+    index: &[u8],
+    sequence: SequenceNumber,
+) -> Result<Bytes> {
+    let version = family.current.load().version.clone();
+    let place = db.tables.place_of_blob(family, key, index)?;
+    let settings = read_settings(&ReadOptions { fill_cache: false, ..ReadOptions::default() });
+    db.tables.read_blob(family, &version, key, &place, &settings, None).map_err(|error| {
+        let known = family.current.load().version.blob_files.get(&place.index.file).cloned();
+        let is_given_back = known.is_none_or(|blob| blob.given_back() > 0);
+        if is_given_back && (error.is_corruption() || error.is_not_found()) {
+            let what = "a value was overwritten and its space in a blob file was reclaimed";
+            return missing(sequence, what).at(family.paths.blob(place.index.file));
+        }
+        error
+    })
 }
 
 pub(in crate::db) fn missing(wanted: SequenceNumber, why: &str) -> Error {

@@ -351,6 +351,13 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         Ok(WideColumns::of_value(value))
     }
 
+    /// Whether the key was set to an entity; the cursor must be valid.
+    pub fn is_entity(&self) -> bool {
+        assert!(self.valid, "is_entity() needs a valid cursor");
+        let base = self.shown.on_entry.or_else(|| self.versions.base());
+        base == Some(ValueType::WideColumnEntity)
+    }
+
     /// What leads to the value, if it lies in a blob file as it is; the cursor must be valid.
     pub fn blob_index(&self) -> Option<&[u8]> {
         assert!(self.valid, "blob_index() needs a valid cursor");

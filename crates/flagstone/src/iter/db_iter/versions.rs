@@ -83,6 +83,11 @@ impl Versions {
         self.base.is_some() || !self.ends.is_empty()
     }
 
+    /// The type of the entry under the operands, if there is one.
+    pub(super) fn base(&self) -> Option<ValueType> {
+        self.base
+    }
+
     /// How many entries the value is made of.
     #[inline]
     pub(super) fn count(&self) -> u64 {

@@ -46,7 +46,8 @@ fn a_cursor_shows_each_key_once_whatever_was_rolled_back() {
         seen.push((String::from_utf8(key.to_vec()).unwrap(), cursor.delta().clone()));
         cursor.next();
     }
-    let value = |text: &str| Delta { base: Base::Value(text.into()), operands: Vec::new() };
+    let put = |text: &str| Base::Put(ValueType::Value, text.into());
+    let value = |text: &str| Delta { base: put(text), operands: Vec::new() };
     let deleted = Delta { base: Base::Deleted, operands: Vec::new() };
     let merged = Delta { base: Base::Below, operands: vec![b"+".to_vec()] };
     let expected = [("a", value("1")), ("b", value("new")), ("c", deleted), ("e", merged)];

@@ -1,5 +1,5 @@
 use super::*;
-use crate::base::{Comparator, DataPaths, InternalKeyBuf, InternalKeyComparator};
+use crate::base::{Comparator, DataPaths, InternalKeyBuf, InternalKeyComparator, ValueType};
 
 /// Each was a fault of its own: of a table by the stacked BlobDB there were millions.
 #[test]

@@ -19,9 +19,8 @@ impl DirectBlobs {
         &self,
         family: &Family,
         key: &[u8],
-        index: &[u8],
+        index: &BlobIndex,
     ) -> Result<()> {
-        let index = BlobIndex::decode(index)?;
         if CompressionType::from_byte(index.compression).is_none() {
             return Err(Error::not_supported(format!(
                 "blob compression type {:#04x}",
@@ -29,9 +28,9 @@ impl DirectBlobs {
             )));
         }
         if family.current.load().version.blob_files.contains_key(&index.file) {
-            return self.tables.blob_file(family, index.file)?.check(key, &index);
+            return self.tables.blob_file(family, index.file)?.check(key, index);
         }
-        self.unsealed_reader(family, index.file)?.check(key, &index)
+        self.unsealed_reader(family, index.file)?.check(key, index)
     }
 
     fn unsealed_reader(&self, family: &Family, number: FileNumber) -> Result<Arc<BlobFileReader>> {
@@ -53,16 +52,15 @@ impl DirectBlobs {
         family: &Family,
         mem: &Generation,
         key: &[u8],
-        index: &[u8],
+        index: &BlobIndex,
     ) -> Result<()> {
-        let index = BlobIndex::decode(index)?;
         if family.current.load().version.blob_files.contains_key(&index.file) {
             mem.blobs.note_known(index.file);
             return Ok(());
         }
         let reader = self.unsealed_reader(family, index.file)?;
-        if self.holds_nothing_else(family, key, &index, &reader)? && !self.context.read_only {
-            self.adopt(family, mem, key, &index, reader.compression())
+        if self.holds_nothing_else(family, key, index, &reader)? && !self.context.read_only {
+            self.adopt(family, mem, key, index, reader.compression())
         } else {
             Sometimes::BlobRecovered.reached();
             mem.blobs.note_recovered(index.file);

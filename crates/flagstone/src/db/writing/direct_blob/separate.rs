@@ -182,7 +182,7 @@ impl DirectBlobs {
             let (cf, key, value) = match operation {
                 Operation::Put { cf, key, value } => (cf, key, value),
                 // Only the engine knows where values lie.
-                Operation::BlobIndex { .. } => return Err(names_blobs()),
+                operation if operation.names_blobs() => return Err(names_blobs()),
                 _ => return Ok(()),
             };
             if (value.len() as u64) < smallest {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use crate::base::sync::{AtomicBool, Mutex, MutexGuard, Ordering, Rank, ranked};
 use crate::base::{ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::WriteBatch;
-use crate::blob::GarbageMeter;
+use crate::blob::{BlobIndex, GarbageMeter};
 use crate::db::context::Context;
 use crate::db::disk::Disk;
 use crate::db::family::Family;
@@ -178,7 +178,7 @@ impl Pipeline {
         &self,
         family: &Family,
         key: &[u8],
-        index: &[u8],
+        index: &BlobIndex,
     ) -> Result<()> {
         self.blobs.check_recovered(family, key, index)
     }
@@ -189,7 +189,7 @@ impl Pipeline {
         family: &Family,
         mem: &Generation,
         key: &[u8],
-        index: &[u8],
+        index: &BlobIndex,
     ) -> Result<()> {
         self.blobs.take_recovered(family, mem, key, index)
     }

@@ -80,10 +80,10 @@ impl NamedFamilies {
         let mut families = Self(SmallVec::new());
         for operation in batch.iter() {
             let operation = operation?;
-            if matches!((&operation, blobs), (Operation::BlobIndex { .. }, BlobsOfBatch::Nothing)) {
+            check_alone(&operation)?;
+            if operation.names_blobs() && matches!(blobs, BlobsOfBatch::Nothing) {
                 return Err(names_blobs());
             }
-            check_alone(&operation)?;
             if let Some(id) = operation.family() {
                 let named = families.named(id);
                 named.merges |= matches!(operation, Operation::Merge { .. });
