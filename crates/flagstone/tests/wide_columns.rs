@@ -1,15 +1,17 @@
 //! Entities: keys with several named columns.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+#[path = "common/columns.rs"]
+mod columns;
 mod common;
 
 use std::sync::Arc;
 
+use columns::{contents, text};
 use common::{referee, temporary};
 use flagstone::base::merge::StringAppendOperator;
-use flagstone::{
-    Code, Db, Family, MergeBase, MergeOperator, Merged, Options, ReadOptions, View, WideColumns,
-    WriteBatch,
-};
+use flagstone::{Code, Db, Family, MergeBase, MergeOperator, Merged, Options, WriteBatch};
 
 fn open_with(path: &std::path::Path, operator: impl MergeOperator) -> Db {
     let set = |options: &mut Options| options.cf.merge_operator = Some(Arc::new(operator));
@@ -18,55 +20,6 @@ fn open_with(path: &std::path::Path, operator: impl MergeOperator) -> Db {
 
 fn open(path: &std::path::Path) -> Db {
     open_with(path, StringAppendOperator::new(","))
-}
-
-/// A name and a value for each column, as `born=1815 name=Ada`.
-fn text(columns: &WideColumns) -> String {
-    let shown = columns.iter().map(|(name, value)| {
-        let value =
-            if value.len() > 20 { format!("{} bytes", value.len()) } else { text_of(value) };
-        format!("{}={value}", text_of(name))
-    });
-    shown.collect::<Vec<_>>().join(" ")
-}
-
-fn text_of(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// What each way of reading tells of all keys: `key: columns`, one a line.
-fn contents(view: &View) -> String {
-    let mut cursor = view.cursor(&ReadOptions::default()).unwrap();
-    let mut lines = Vec::new();
-    cursor.seek_to_first();
-    while cursor.valid() {
-        let columns = cursor.columns().unwrap();
-        assert_eq!(cursor.value().unwrap(), columns.get("").unwrap_or_default());
-        lines.push((cursor.key().to_vec(), columns));
-        cursor.next();
-    }
-    cursor.status().unwrap();
-    let mut back = Vec::new();
-    cursor.seek_to_last();
-    while cursor.valid() {
-        back.push((cursor.key().to_vec(), cursor.columns().unwrap()));
-        assert_eq!(cursor.value().unwrap(), back.last().unwrap().1.get("").unwrap_or_default());
-        cursor.prev();
-    }
-    back.reverse();
-    assert_eq!(lines, back, "forward and back");
-    let keys: Vec<&[u8]> = lines.iter().map(|(key, _)| key.as_slice()).collect();
-    let together = view.get_many_entities(&keys).unwrap();
-    let values = view.get_many(&keys).unwrap();
-    for (at, (key, columns)) in lines.iter().enumerate() {
-        assert_eq!(view.get_entity(key).unwrap().as_ref(), Some(columns), "get_entity");
-        assert_eq!(together[at].as_ref(), Some(columns), "get_many_entities");
-        let default = columns.get("").unwrap_or_default();
-        assert_eq!(view.get(key).unwrap().unwrap(), default, "get");
-        assert_eq!(values[at].as_ref().unwrap(), default, "get_many");
-    }
-    let lines = lines.iter().map(|(key, columns)| format!("{}: {}", text_of(key), text(columns)));
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The same contents from memory, from a table, from a compacted one and from another process's
@@ -275,9 +228,11 @@ fn rocksdb_reads_entities() {
     people.flush().unwrap();
     db.close().unwrap();
     drop(db);
-    for family in ["default", "people"] {
-        let shown = referee.scan(path, family);
-        assert_eq!(shown, format!("ada : countess\nalan : \nplain : {family}\n"));
+    // Keys and default columns, in hexadecimal.
+    for (family, plain) in [("default", "64656661756c74"), ("people", "70656f706c65")] {
+        let [ada, alan] = ["616461 636f756e74657373", "616c616e "];
+        let expected = format!("{family} {ada}\n{family} {alan}\n{family} 706c61696e {plain}\n");
+        assert_eq!(referee.scan(path, family), expected);
     }
     referee.ldb(path, &["compact", "--try_load_options", "--column_family=people"]);
     referee.verify_tables(path);
@@ -285,4 +240,71 @@ fn rocksdb_reads_entities() {
     let people = db.column_family("people").unwrap();
     let expected = "ada: =countess born=1815\nalan: born=1912\nplain: =people";
     assert_eq!(contents(&people), expected);
+}
+
+#[test]
+fn the_columns_of_a_key_may_lie_in_several_families() {
+    let directory = temporary();
+    let db = open(directory.path());
+    let [life, work] = ["life", "work"].map(|name| db.create_column_family(name, |_| {}).unwrap());
+    let reversed = db
+        .create_column_family("reversed", |family| {
+            family.comparator = flagstone::Comparator::ReverseBytewise;
+        })
+        .unwrap();
+    db.put_attribute_groups("ada", [(&life, [("born", "1815")]), (&work, [("field", "maths")])])
+        .unwrap();
+    db.put_attribute_groups("both", [(&life, [("same", "life")]), (&work, [("same", "work")])])
+        .unwrap();
+    life.put("plain", "value").unwrap();
+    work.put_entity("turing", [("field", "logic")]).unwrap();
+    let found = db.get_attribute_groups("turing", &[&life, &work]).unwrap();
+    assert_eq!((found[0].as_ref(), text(found[1].as_ref().unwrap())), (None, "field=logic".into()));
+
+    let families = [&life, &work];
+    let mut cursor = db.cursor_of_families(&families, &Default::default()).unwrap();
+    work.put("later", "unseen").unwrap();
+    let expected = ["ada: born=1815 field=maths", "both: same=work", "plain: =value"];
+    let expected: Vec<_> = expected.into_iter().chain(["turing: field=logic"]).collect();
+    let line = |cursor: &mut flagstone::FamiliesCursor| {
+        let columns = cursor.columns().unwrap();
+        format!("{}: {}", cursor.key().escape_ascii(), text(&columns))
+    };
+    cursor.seek_to_first();
+    for forth in &expected {
+        assert_eq!(line(&mut cursor), *forth);
+        cursor.next();
+    }
+    assert!(!cursor.valid());
+    cursor.seek_to_last();
+    for back in expected.iter().rev() {
+        assert_eq!(line(&mut cursor), *back);
+        cursor.prev();
+    }
+    cursor.status().unwrap();
+    cursor.seek("b");
+    assert_eq!(line(&mut cursor), expected[1]);
+    cursor.prev();
+    assert_eq!(line(&mut cursor), expected[0]);
+    cursor.next();
+    assert_eq!(line(&mut cursor), expected[1]);
+    let groups = cursor.attribute_groups().unwrap();
+    let groups: Vec<_> =
+        groups.iter().map(|(family, columns)| (family.name(), text(columns))).collect();
+    assert_eq!(groups, [("life", "same=life".to_string()), ("work", "same=work".to_string())]);
+
+    let mut transaction = db.begin();
+    transaction.put_entity(&life, "turing", [("born", "1912")]).unwrap();
+    let mut cursor = transaction.cursor_of_families(&families, &Default::default()).unwrap();
+    cursor.seek_for_prev("z");
+    assert_eq!(line(&mut cursor), "turing: born=1912 field=logic");
+
+    let none = db.cursor_of_families(&[], &Default::default()).map(drop).unwrap_err();
+    let other = db.cursor_of_families(&[&life, &reversed], &Default::default());
+    let nothing = std::iter::empty::<(&Family, [(&str, &str); 1])>();
+    for refused in
+        [none, other.map(drop).unwrap_err(), db.put_attribute_groups("k", nothing).unwrap_err()]
+    {
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    }
 }

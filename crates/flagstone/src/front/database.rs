@@ -5,15 +5,16 @@ use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, WideColumns};
 use crate::batch::WriteBatch;
 use crate::db;
 use crate::env::Env;
 use crate::front::builder::{Builder, lifetime, open_by};
 use crate::front::family::{self, Family};
+use crate::front::groups::{FamiliesCursor, no_family};
 use crate::front::locking::Engine;
 use crate::front::snapshot::Snapshot;
-use crate::options::{self, ColumnFamilyOptions, Options, WriteOptions};
+use crate::options::{self, ColumnFamilyOptions, Options, ReadOptions, WriteOptions};
 use crate::ttl::TtlOptions;
 
 /// An open database.
@@ -276,6 +277,85 @@ impl Db {
         let _held = self.stamping().lock_batch(&batch)?;
         let (stamped, _under_way) = self.stamping().stamp_some(batch)?;
         self.engine().write_if_unchanged(options, stamped, since.moment(), &keys)
+    }
+
+    /// Sets `key` to an entity in each of several families, its attribute groups: all of it, or
+    /// nothing. So columns that are used together lie together.
+    ///
+    /// ```
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = flagstone::Db::open(directory.path())?;
+    /// let life = db.create_column_family("life", |_| {})?;
+    /// let work = db.create_column_family("work", |_| {})?;
+    /// db.put_attribute_groups("ada", [(&life, [("born", "1815")]), (&work, [("field", "maths")])])?;
+    /// let ada = db.get_attribute_groups("ada", &[&life, &work])?;
+    /// assert_eq!(ada[1].as_ref().unwrap().get("field"), Some(&b"maths"[..]));
+    ///
+    /// let mut people = db.cursor_of_families(&[&life, &work], &Default::default())?;
+    /// people.seek_to_first();
+    /// assert_eq!(people.columns()?, [("born", "1815"), ("field", "maths")]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Family::put_entity`]; `InvalidArgument` without a family.
+    #[doc(alias = "PutEntity")]
+    #[doc(alias = "AttributeGroup")]
+    pub fn put_attribute_groups<'a, N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        groups: impl IntoIterator<Item = (&'a Family, impl IntoIterator<Item = (N, V)>)>,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        for (family, columns) in groups {
+            self.engine().check_family(family.engine_family())?;
+            family.view().check_no_expiry()?;
+            batch.put_entity_cf(family, key.as_ref(), columns)?;
+        }
+        if batch.is_empty() {
+            return Err(no_family());
+        }
+        self.write(batch)
+    }
+
+    /// The columns that `key` has in each of several families, all as of one moment; in the order
+    /// of the families.
+    ///
+    /// # Errors
+    /// As [`View::get_entity`](crate::View::get_entity).
+    #[doc(alias = "GetEntity")]
+    #[doc(alias = "PinnableAttributeGroup")]
+    pub fn get_attribute_groups(
+        &self,
+        key: impl AsRef<[u8]>,
+        families: &[&Family],
+    ) -> Result<Vec<Option<WideColumns>>> {
+        let now = self.snapshot();
+        let found = families.iter().map(|family| now.family(family)?.get_entity(key.as_ref()));
+        found.collect()
+    }
+
+    /// A cursor over the keys that any of several families has, all as of one moment or of
+    /// `options.snapshot`. Their keys must have the same order. Not positioned yet.
+    ///
+    /// # Errors
+    /// As [`View::cursor`](crate::View::cursor); `InvalidArgument` without a family, or if their
+    /// orders differ.
+    #[doc(alias = "NewCoalescingIterator")]
+    #[doc(alias = "NewAttributeGroupIterator")]
+    pub fn cursor_of_families(
+        &self,
+        families: &[&Family],
+        options: &ReadOptions,
+    ) -> Result<FamiliesCursor> {
+        let now = self.snapshot();
+        let options = ReadOptions {
+            snapshot: options.snapshot.clone().or_else(|| now.engine_snapshot().cloned()),
+            ..options.clone()
+        };
+        FamiliesCursor::over(families, |family| family.cursor(&options))
     }
 
     /// All families as they are now. What it sees stays on the disk until its last clone is

@@ -6,6 +6,7 @@
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
 //! - `cursor`: [`Cursor`], which moves to any key
 //! - `range`: [`Range`], keys in order; `stream`: [`RangeStream`], the same for tasks
+//! - `groups`: attribute groups, the columns of a key in several families
 //! - `ingestion`: tables that were written outside of the database
 //! - `transaction`: [`Transaction`], changes that take place together unless others disturb them;
 //!   `transaction_db`: [`TransactionDb`], where they lock their keys; `locking`: those locks
@@ -21,6 +22,7 @@ mod closures;
 mod cursor;
 mod database;
 mod family;
+mod groups;
 mod ingestion;
 mod locking;
 pub mod moving;
@@ -37,6 +39,7 @@ pub use builder::Builder;
 pub use cursor::Cursor;
 pub use database::Db;
 pub use family::Family;
+pub use groups::FamiliesCursor;
 pub use range::{Entry, Keys, Range};
 pub use snapshot::Snapshot;
 pub use stream::RangeStream;

@@ -24,6 +24,7 @@ use crate::batch::WriteBatch;
 use crate::db::Value;
 use crate::front::database::Db;
 use crate::front::family::Family;
+use crate::front::groups::FamiliesCursor;
 use crate::front::transaction::control::{Claim, Control};
 use crate::front::view::View;
 use crate::options::ReadOptions;
@@ -307,6 +308,21 @@ impl Transaction {
         let key = key.as_ref();
         self.claim(family, key, Claim::READ)?;
         self.get_entity(family, key)
+    }
+
+    /// [`Db::cursor_of_families`] over the families as the transaction sees them now, with its
+    /// changes so far.
+    ///
+    /// # Errors
+    /// As [`Db::cursor_of_families`] and [`Transaction::family`].
+    #[doc(alias = "GetCoalescingIterator")]
+    #[doc(alias = "GetAttributeGroupIterator")]
+    pub fn cursor_of_families(
+        &self,
+        families: &[&Family],
+        options: &ReadOptions,
+    ) -> Result<FamiliesCursor> {
+        FamiliesCursor::over(families, |family| self.family(family)?.cursor(options))
     }
 
     /// Takes back one [`Transaction::get_for_update`] of `key`; within a save point only one that
