@@ -198,6 +198,7 @@ pub const CHOICES: &[Choice] = choices! {
         "max_space_amplification": &["0", "1.0", "1.1", "1.3", "1.3", "2.0"],
         "burst_space_amplification": &["0", "0", "1.2", "2.2"],
         "blob_file_starting_level": &["0", "0", "1", "3"],
+        "blob_entity_columns": &["true", "false"],
         "max_sequential_skip_in_iterations": &["0", "1", "8"],
         "table.block_size": &["1", "128", "1024", "4096"],
         "table.block_size_deviation": &["0", "10", "50"],

@@ -2,11 +2,11 @@
 
 use flagstone::base::{Code, Result};
 use flagstone::batch::WriteBatch;
-use flagstone::db::{ColumnFamily, Db};
+use flagstone::db::{ColumnFamily, Db, Iter};
 use flagstone::options::ReadOptions;
 use flagstone::{self as front, Transaction};
 
-use crate::model::{Edit, Family, Losses, Model};
+use crate::model::{Edit, Family, Losses, Model, are_columns_of, entity_columns};
 
 /// Entries as a scan finds them.
 pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -31,6 +31,7 @@ pub fn to_batch(db: &Db, edits: &[(String, Edit)]) -> WriteBatch {
 pub fn add(batch: &mut WriteBatch, family: &ColumnFamily, edit: &Edit) {
     let added = match edit {
         Edit::Put { key, value } => batch.put_cf(family, key, value),
+        Edit::PutEntity { key, value } => batch.put_entity_cf(family, key, entity_columns(value)),
         Edit::Delete { key } => batch.delete_cf(family, key),
         Edit::SingleDelete { key } => batch.single_delete_cf(family, key),
         Edit::Merge { key, operand } => batch.merge_cf(family, key, operand),
@@ -49,6 +50,9 @@ pub fn add(batch: &mut WriteBatch, family: &ColumnFamily, edit: &Edit) {
 pub fn change(transaction: &mut Transaction, family: &front::Family, edit: &Edit) -> Result<()> {
     match edit {
         Edit::Put { key, value } => transaction.put(family, key, value),
+        Edit::PutEntity { key, value } => {
+            transaction.put_entity(family, key, entity_columns(value))
+        }
         Edit::Delete { key } => transaction.delete(family, key),
         Edit::SingleDelete { key } => transaction.single_delete(family, key),
         Edit::Merge { key, operand } => transaction.merge(family, key, operand),
@@ -65,11 +69,24 @@ pub fn scan(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<Ent
     let mut found = Vec::new();
     iter.seek_to_first();
     while iter.valid() {
-        found.push((iter.key().to_vec(), iter.value()?.to_vec()));
+        found.push(entry(&mut iter)?);
         iter.next();
     }
     iter.status()?;
     Ok(found)
+}
+
+/// The entry on which an iterator stands, whose columns must belong to its value.
+fn entry(iter: &mut Iter) -> Result<(Vec<u8>, Vec<u8>)> {
+    let (key, value) = (iter.key().to_vec(), iter.value()?.to_vec());
+    let columns = iter.columns()?;
+    assert!(
+        are_columns_of(&columns, &value),
+        "key {}: value {} with columns {columns:?}",
+        key.escape_ascii(),
+        show(&value)
+    );
+    Ok((key, value))
 }
 
 /// Scans backwards; in the family's order.
@@ -81,7 +98,7 @@ pub fn scan_back(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Resul
     let mut found = Vec::new();
     iter.seek_to_last();
     while iter.valid() {
-        found.push((iter.key().to_vec(), iter.value()?.to_vec()));
+        found.push(entry(&mut iter)?);
         iter.prev();
     }
     iter.status()?;
@@ -148,6 +165,7 @@ pub fn check_lookups(
     keys: &[Vec<u8>],
 ) {
     let joint = db.multi_get_with(options, family, keys);
+    check_columns(db, family, options, keys);
     for (key, joint) in keys.iter().zip(joint) {
         check_part(db, family, model, options, key);
         let expected = model.get(key).map(Vec::as_slice);
@@ -167,6 +185,26 @@ pub fn check_lookups(
                 expected.map_or("nothing".to_string(), show)
             );
         }
+    }
+}
+
+/// Compares the columns of these keys, looked up alone and together, with their values.
+fn check_columns(db: &Db, family: &ColumnFamily, options: &ReadOptions, keys: &[Vec<u8>]) {
+    if options.cache_only {
+        return;
+    }
+    let joint = db.multi_get_entity(options, family, keys);
+    for (key, joint) in keys.iter().zip(joint) {
+        let joint = joint.expect("a lookup of columns");
+        let single = db.get_entity(options, family, key).expect("a lookup of columns");
+        assert_eq!(single, joint, "family {}, key {}", family.name(), key.escape_ascii());
+        let value = single.as_ref().and_then(|columns| columns.get(""));
+        assert!(
+            single.as_ref().is_none_or(|all| are_columns_of(all, value.unwrap_or_default())),
+            "family {}, key {}: columns {single:?}",
+            family.name(),
+            key.escape_ascii()
+        );
     }
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use flagstone::WideColumns;
 use flagstone::base::{Comparator, Error, Result, UserComparator};
 use flagstone::options::{
     ColumnFamilyOptions, CompactionFilter, CompactionFilterContext, CompactionFilterFactory,
@@ -159,8 +160,11 @@ impl CompactionFilter for SameAgain {
         Self::NAME
     }
 
-    fn filter(&self, _level: u32, key: &[u8], _kind: FilteredKind, value: &[u8]) -> FilterDecision {
+    fn filter(&self, _level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> FilterDecision {
         match key.last() {
+            Some(last) if last % 2 == 0 && kind == FilteredKind::WideColumnEntity => {
+                FilterDecision::ChangeEntity(value.to_vec())
+            }
             Some(last) if last % 2 == 0 => FilterDecision::ChangeValue(value.to_vec()),
             _ => FilterDecision::Keep,
         }
@@ -263,12 +267,17 @@ impl CompactionFilter for Thinning {
         Self::NAME
     }
 
-    fn filter(&self, _level: u32, key: &[u8], _kind: FilteredKind, value: &[u8]) -> FilterDecision {
+    fn filter(&self, _level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> FilterDecision {
         broken_decision(match Self::fate(key) {
             Fate::Keep | Fate::BeSkipped => FilterDecision::Keep,
             Fate::RemoveAndSkip => Self::skip(key),
             Fate::Remove => FilterDecision::Remove,
             Fate::RemoveUnlessMerged => FilterDecision::RemoveUnlessMerged,
+            Fate::Shout if kind == FilteredKind::WideColumnEntity => {
+                let columns = WideColumns::decode(value).expect("an entity");
+                let loud = columns.iter().map(|(name, value)| (name, value.to_ascii_uppercase()));
+                FilterDecision::change_columns(loud).expect("the same names")
+            }
             Fate::Shout => FilterDecision::ChangeValue(value.to_ascii_uppercase()),
         })
     }

@@ -7,7 +7,7 @@ use flagstone::db::{ColumnFamily, Db, ExternalFiles};
 use flagstone::env::Env;
 use flagstone::ingest::{SstFileWriter, SstFileWriterOptions};
 
-use crate::model::Edit;
+use crate::model::{Edit, entity_columns};
 
 /// Writes edits as tables in `directory`, so that [`Db::ingest_together`] does what a batch of them
 /// would. Families that do not exist, and edits that change nothing, are left out.
@@ -70,6 +70,7 @@ impl<'a> Tables<'a> {
             Edit::DeleteRange { begin, end } if order.compare(begin, end).is_ge() => return Ok(()),
             Edit::DeleteRange { .. } => None,
             Edit::Put { key, .. }
+            | Edit::PutEntity { key, .. }
             | Edit::Delete { key }
             | Edit::SingleDelete { key }
             | Edit::Merge { key, .. } => Some(key),
@@ -90,6 +91,7 @@ impl<'a> Tables<'a> {
         let writer = self.open.as_mut().expect("it was begun");
         match edit {
             Edit::Put { key, value } => writer.put(key, value)?,
+            Edit::PutEntity { key, value } => writer.put_entity(key, entity_columns(value))?,
             Edit::Delete { key } => writer.delete(key)?,
             Edit::SingleDelete { key } => writer.single_delete(key)?,
             Edit::Merge { key, operand } => writer.merge(key, operand)?,

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::ops::Bound;
 
+use flagstone::WideColumns;
+
 use crate::components::{AnyCase, Padded, Thinning};
 
 /// One change of one family.
@@ -11,6 +13,12 @@ use crate::components::{AnyCase, Padded, Thinning};
 #[expect(missing_docs, reason = "they are named as the engine's calls")]
 pub enum Edit {
     Put {
+        key: Vec<u8>,
+        value: Vec<u8>,
+    },
+    /// Sets the key to the entity of [`entity_columns`], whose default column is this value; it
+    /// begins with [`ENTITY`].
+    PutEntity {
         key: Vec<u8>,
         value: Vec<u8>,
     },
@@ -30,6 +38,30 @@ pub enum Edit {
         begin: Vec<u8>,
         end: Vec<u8>,
     },
+}
+
+/// What the default column of an entity begins with, and no other value.
+pub const ENTITY: &[u8] = b"entity:";
+
+/// The columns of an entity with this default column: the other one repeats what was put, so that it
+/// can be told whether both belong together, whatever was merged since.
+pub fn entity_columns(value: &[u8]) -> [(&'static [u8], &[u8]); 2] {
+    [(b"put", value), (b"", value)]
+}
+
+/// Whether these are the columns of a key with that value.
+pub fn are_columns_of(columns: &WideColumns, value: &[u8]) -> bool {
+    let is_entity =
+        value.get(..ENTITY.len()).is_some_and(|start| start.eq_ignore_ascii_case(ENTITY));
+    let default = columns.get("") == Some(value);
+    match columns.get("put") {
+        None => default && !is_entity && columns.len() == 1,
+        Some(put) => {
+            let merged = value.strip_prefix(put);
+            let follows = |merged: &[u8]| merged.first().is_none_or(|first| *first == b',');
+            default && is_entity && columns.len() == 2 && merged.is_some_and(follows)
+        }
+    }
 }
 
 /// The keys that are put once and removed by single deletions begin with this byte; no others do.
@@ -210,12 +242,13 @@ impl Family {
 
     /// Applies a change. Merge operands are appended after a comma, as by `stringappend`.
     pub fn apply(&mut self, edit: &Edit) {
-        if let Edit::Put { key, .. } | Edit::Merge { key, .. } = edit {
+        if let Edit::Put { key, .. } | Edit::PutEntity { key, .. } | Edit::Merge { key, .. } = edit
+        {
             self.writes += 1;
             self.written.insert(self.known_as(key).into_owned(), self.writes);
         }
         match edit {
-            Edit::Put { key, value } => {
+            Edit::Put { key, value } | Edit::PutEntity { key, value } => {
                 self.entries.insert(self.known_as(key).into_owned(), value.clone());
             }
             Edit::Delete { key } | Edit::SingleDelete { key } => {

@@ -19,7 +19,7 @@ use super::promises::{
 use super::record::CrashFs;
 use super::scenarios::Scenario;
 use crate::generate::Generator;
-use crate::model::{Edit, Model};
+use crate::model::{ENTITY, Edit, Model};
 use crate::{compare, settings, steps};
 
 /// The option that scenarios change while the database runs; it has no effect on what is written.
@@ -326,6 +326,7 @@ impl Life {
                         0 => Edit::Delete { key },
                         1 => Edit::DeleteRange { end: [&key[..], b"~"].concat(), begin: key },
                         2 => Edit::Merge { key, operand: b"more".to_vec() },
+                        3 => Edit::PutEntity { key, value: [ENTITY, &self.value()].concat() },
                         _ => Edit::Put { key, value: self.value() },
                     },
                 ));

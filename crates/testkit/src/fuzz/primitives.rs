@@ -77,7 +77,10 @@ pub fn entity(data: &[u8]) {
     let encoded = entities::encode_stored(&columns);
     assert_eq!(entities::decode(&encoded).expect("what was encoded"), columns);
     let mut blobs = Vec::new();
-    let visit = |index| Ok(blobs.push(index));
+    let visit = |index| {
+        blobs.push(index);
+        Ok(())
+    };
     entities::visit_blobs(stored, visit).expect("a sound entity");
     let in_blobs = columns.iter().filter(|column| column.is_blob).map(|column| column.value);
     assert!(blobs.into_iter().eq(in_blobs));

@@ -105,6 +105,7 @@ fn of_living<'a>(db: &Db, batch: &'a WriteBatch) -> Vec<Operation<'a>> {
         db.column_families().iter().map(|family| family.id()).collect();
     let is_of_living = |operation: &Operation<'_>| match operation {
         Operation::Put { cf, .. }
+        | Operation::PutEntity { cf, .. }
         | Operation::Delete { cf, .. }
         | Operation::SingleDelete { cf, .. }
         | Operation::Merge { cf, .. }

@@ -16,7 +16,7 @@ use super::case::{ALL, FAMILIES, PASSING};
 use super::operation::{Durability, Move, Operation, Power};
 use crate::choices::Scope;
 use crate::generate::Generator;
-use crate::model::{Edit, ONCE, SINGLE};
+use crate::model::{ENTITY, Edit, ONCE, SINGLE};
 use crate::settings;
 
 /// How often each kind comes, before the history's own mixture.
@@ -128,6 +128,8 @@ struct History {
     /// Of a hundred edits, so many delete a range.
     ranges: u8,
     merges: u8,
+    /// Of a hundred puts so many are of entities.
+    entities: u8,
     deletes: u8,
     /// Of sixteen batches, so many hold more than one edit.
     batches: u8,
@@ -185,6 +187,7 @@ impl History {
             },
             ranges: [0, 3, 5, 20][random.usize(..4)],
             merges: [0, 10, 20, 50][random.usize(..4)],
+            entities: [0, 0, 10, 50][random.usize(..4)],
             deletes: [2, 20, 30][random.usize(..3)],
             batches: [0, 4, 12][random.usize(..3)],
             forms: Forms {
@@ -273,6 +276,9 @@ impl History {
         }
         if self.percent(self.deletes) {
             return Edit::Delete { key };
+        }
+        if self.percent(self.entities) {
+            return Edit::PutEntity { key, value: [ENTITY, &self.generator.value()].concat() };
         }
         Edit::Put { key, value: self.generator.value() }
     }

@@ -3,7 +3,7 @@
 use flagstone::options::{CompactFilesOptions, CompactRangeOptions, FlushOptions};
 
 use super::operation::{Durability, Operation, Power};
-use crate::model::{Edit, SINGLE};
+use crate::model::{ENTITY, Edit, SINGLE};
 
 /// What to try in place of an operation. Each is shorter or plainer, so that trying comes to an
 /// end.
@@ -149,6 +149,15 @@ fn simpler_edits(edit: &Edit) -> Vec<Edit> {
                 |key: &[u8], value: &[u8]| Edit::Put { key: key.to_vec(), value: value.to_vec() };
             let values = simpler_values(value).into_iter().map(|value| put(key, &value));
             values.chain(simpler_key(key).map(|key| put(&key, value))).collect()
+        }
+        Edit::PutEntity { key, value } => {
+            let put = Edit::Put { key: key.clone(), value: value.clone() };
+            let values = simpler_values(value.strip_prefix(ENTITY).unwrap_or(value)).into_iter();
+            let entities = values.map(|value| Edit::PutEntity {
+                key: key.clone(),
+                value: [ENTITY, &value].concat(),
+            });
+            std::iter::once(put).chain(entities).collect()
         }
         Edit::Merge { key, operand } => {
             let put = Edit::Put { key: key.clone(), value: operand.clone() };

@@ -160,6 +160,7 @@ fn print_edit((family, edit): &(String, Edit)) -> String {
     let family = word(family.as_bytes());
     match edit {
         Edit::Put { key, value } => format!("{family} put {} {}", word(key), word(value)),
+        Edit::PutEntity { key, value } => format!("{family} entity {} {}", word(key), word(value)),
         Edit::Delete { key } => format!("{family} delete {}", word(key)),
         Edit::SingleDelete { key } => format!("{family} single-delete {}", word(key)),
         Edit::Merge { key, operand } => format!("{family} merge {} {}", word(key), word(operand)),
@@ -385,6 +386,7 @@ impl<'a> Words<'a> {
         let family = self.name()?;
         let edit = match self.text()? {
             "put" => Edit::Put { key: self.key()?, value: self.key()? },
+            "entity" => Edit::PutEntity { key: self.key()?, value: self.key()? },
             "delete" => Edit::Delete { key: self.key()? },
             "single-delete" => Edit::SingleDelete { key: self.key()? },
             "merge" => Edit::Merge { key: self.key()?, operand: self.key()? },

@@ -56,6 +56,7 @@ impl Touched {
     pub(super) fn note(&mut self, turn: u64, name: &str, family: &Family, edit: &Edit) {
         match edit {
             Edit::Put { key, .. }
+            | Edit::PutEntity { key, .. }
             | Edit::Delete { key }
             | Edit::SingleDelete { key }
             | Edit::Merge { key, .. } => {
@@ -200,6 +201,7 @@ pub(super) fn go_on(life: &mut Life, index: usize, steps: &[TransactionStep]) {
                 let Some(view) = running.view(&life.model, name) else { continue };
                 let Some(edit) = allowed(&view, edit) else { continue };
                 let (Edit::Put { key, .. }
+                | Edit::PutEntity { key, .. }
                 | Edit::Delete { key }
                 | Edit::SingleDelete { key }
                 | Edit::Merge { key, .. }) = &edit

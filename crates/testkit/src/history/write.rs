@@ -212,7 +212,9 @@ impl Life {
 /// that are put once are kept.
 pub(super) fn allowed(family: &Family, edit: &Edit) -> Option<Edit> {
     match edit {
-        Edit::Put { key, .. } => family.may_put(key).then(|| edit.clone()),
+        Edit::Put { key, .. } | Edit::PutEntity { key, .. } => {
+            family.may_put(key).then(|| edit.clone())
+        }
         Edit::SingleDelete { key } => family.may_single_delete(key).then(|| edit.clone()),
         Edit::Delete { key } | Edit::Merge { key, .. } => {
             family.may_overwrite(key).then(|| edit.clone())

@@ -86,6 +86,7 @@ impl History {
         let recent = self.recent[self.generator.random.usize(..self.recent.len())].clone();
         match &mut edit {
             Edit::Put { key, .. }
+            | Edit::PutEntity { key, .. }
             | Edit::Delete { key }
             | Edit::SingleDelete { key }
             | Edit::Merge { key, .. } => *key = recent.1,
