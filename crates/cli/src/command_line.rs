@@ -35,6 +35,10 @@ pub struct CommandLine {
 pub enum Command {
     Get(commands::get::Arguments),
     Put(commands::put::Arguments),
+    #[command(alias = "get_entity")]
+    GetEntity(commands::get_entity::Arguments),
+    #[command(alias = "put_entity")]
+    PutEntity(commands::put_entity::Arguments),
     Delete(commands::delete::Arguments),
     #[command(alias = "deleterange")]
     DeleteRange(commands::delete_range::Arguments),
@@ -135,6 +139,8 @@ impl CommandLine {
         match &self.command {
             Command::Get(arguments) => commands::get::run(arguments, common),
             Command::Put(arguments) => commands::put::run(arguments, common),
+            Command::GetEntity(arguments) => commands::get_entity::run(arguments, common),
+            Command::PutEntity(arguments) => commands::put_entity::run(arguments, common),
             Command::Delete(arguments) => commands::delete::run(arguments, common),
             Command::DeleteRange(arguments) => commands::delete_range::run(arguments, common),
             Command::Scan(arguments) => commands::scan::run(arguments, common),

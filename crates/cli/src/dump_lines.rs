@@ -6,7 +6,7 @@ use std::io::{BufRead, ErrorKind, Read, StdinLock, stdin};
 use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::left_out::LeftOut;
-use crate::text::{DumpLine, DumpStart, is_hex_start};
+use crate::text::{DumpLine, DumpStart, is_entity_start, is_hex_start};
 
 /// Longer lines are read piece by piece.
 const WHOLE_MAX: usize = 16 << 20;
@@ -115,10 +115,11 @@ impl Lines {
         DumpStart::parse(str::from_utf8(&self.line).ok()?)
     }
 
-    /// Whether the line may be one of a key of many bytes.
+    /// Whether the line may be one of a key of many bytes, or of an entity.
     fn may_be_in_key(&self) -> bool {
         let text = str::from_utf8(&self.line).ok();
-        text.and_then(|text| text.rsplit_once(' ')).is_some_and(|(_, key)| is_hex_start(key))
+        let last = text.and_then(|text| text.rsplit_once(' ')).map(|(_, last)| last);
+        last.is_some_and(|last| is_hex_start(last) || is_entity_start(last))
     }
 
     /// Gives up the memory of the line's beginning.

@@ -15,6 +15,7 @@ mod command_line;
 mod commands;
 mod database;
 mod dump_lines;
+mod entities;
 mod failure;
 mod input;
 mod json;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use clap::Args;
+use flagstone::WideColumns;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{
     BlobWriter, ColumnFamily, Db, Iter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions,
@@ -268,6 +269,14 @@ impl Cursor {
         match self {
             Self::Plain(iter) => iter.key(),
             Self::Stamped(iter) => iter.key(),
+        }
+    }
+
+    /// The columns, if the key is set to an entity; `None` for a plain value.
+    pub fn columns(&mut self) -> Result<Option<WideColumns>, Failure> {
+        match self {
+            Self::Plain(iter) if iter.is_entity() => Ok(Some(iter.columns()?)),
+            _ => Ok(None),
         }
     }
 

@@ -206,9 +206,19 @@ pub fn lines(text: &str) -> String {
 pub enum DumpLine<'a> {
     /// `COLUMN_FAMILY HEXKEY HEXVALUE`. An empty key or value is an empty field.
     Entry(&'a str, Vec<u8>, Vec<u8>),
+    /// `COLUMN_FAMILY HEXKEY entity=HEXENTITY`: an entity in its encoded form.
+    Entity(&'a str, Vec<u8>, Vec<u8>),
     /// `COLUMN_FAMILY comparator=NAME`: whose keys are not in the order of bytes. It stands before
     /// the family's entries.
     Order(&'a str, &'a str),
+}
+
+/// What precedes an encoded entity.
+const ENTITY: &str = "entity=";
+
+/// An entity in the place of a value.
+pub fn dump_entity(entity: &[u8]) -> String {
+    format!("{ENTITY}{}", hex(entity))
 }
 
 /// What precedes the comparator's name, and no hexadecimal field.
@@ -232,7 +242,8 @@ impl<'a> DumpLine<'a> {
             Some(Self::Order(family, comparator))
         };
         Self::entry(line).or_else(order).filter(|line| {
-            let (Self::Entry(family, ..) | Self::Order(family, _)) = line;
+            let (Self::Entry(family, ..) | Self::Entity(family, ..) | Self::Order(family, _)) =
+                line;
             // No family has an empty name.
             !family.is_empty()
         })
@@ -242,7 +253,11 @@ impl<'a> DumpLine<'a> {
         // A family's name may hold spaces; the two hexadecimal fields do not.
         let (rest, value) = line.rsplit_once(' ')?;
         let (family, key) = rest.rsplit_once(' ')?;
-        Some(Self::Entry(family, from_hex(key)?, from_hex(value)?))
+        let key = from_hex(key)?;
+        Some(match value.strip_prefix(ENTITY) {
+            Some(entity) => Self::Entity(family, key, from_hex(entity)?),
+            None => Self::Entry(family, key, from_hex(value)?),
+        })
     }
 }
 
@@ -258,13 +273,19 @@ pub struct DumpStart<'a> {
 }
 
 impl<'a> DumpStart<'a> {
-    /// Takes the beginning of a line apart that reaches into the value.
+    /// Takes the beginning of a line apart that reaches into the value. The line of an entity is
+    /// read as a whole.
     pub fn parse(start: &'a str) -> Option<Self> {
         let (rest, value) = start.rsplit_once(' ')?;
         let (family, key) = rest.rsplit_once(' ')?;
         let start = Self { family, key: from_hex(key)?, value };
         Some(start).filter(|start| is_hex_start(start.value) && !family.is_empty())
     }
+}
+
+/// Whether this is the beginning of an entity's field.
+pub fn is_entity_start(text: &str) -> bool {
+    text.strip_prefix(ENTITY).is_some_and(is_hex_start)
 }
 
 /// Whether this may be the beginning of a hexadecimal field.

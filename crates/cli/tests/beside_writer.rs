@@ -30,6 +30,8 @@ enum Beside {
 const COMMANDS: &[(&str, &str, Beside)] = &[
     ("get", "--db DB key00007", Beside::Reads),
     ("put", "--db DB key value", Beside::IsRefused),
+    ("get-entity", "--db DB key00007", Beside::Reads),
+    ("put-entity", "--db DB key name:value", Beside::IsRefused),
     ("delete", "--db DB key00007", Beside::IsRefused),
     ("delete-range", "--db DB key00001 key00002", Beside::IsRefused),
     ("scan", "--db DB", Beside::Reads),

@@ -33,9 +33,11 @@ enum Beside {
 
 /// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the
 /// database.
-const COMMANDS: [(&str, Beside, &str); 36] = [
+const COMMANDS: [(&str, Beside, &str); 38] = [
     ("get", Beside::Works, "get --db {db} key"),
     ("put", Beside::Refused, "put --db {db} key value"),
+    ("get-entity", Beside::Works, "get-entity --db {db} key"),
+    ("put-entity", Beside::Refused, "put-entity --db {db} key name:value"),
     ("delete", Beside::Refused, "delete --db {db} key"),
     ("delete-range", Beside::Refused, "delete-range --db {db} a z"),
     ("scan", Beside::Works, "scan --db {db}"),

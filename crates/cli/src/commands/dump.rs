@@ -2,6 +2,7 @@
 
 use clap::Args;
 use flagstone::base::Comparator;
+use flagstone::base::entity::encode_unsorted;
 
 use crate::arguments::{Common, Database};
 use crate::database::Access;
@@ -9,12 +10,13 @@ use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
 use crate::progress::{Progress, TOLD_EVERY};
 use crate::stamped::Ttl;
-use crate::text::{Notation, dump_line_start, order_line};
+use crate::text::{Notation, dump_entity, dump_line_start, order_line};
 
 /// Print everything, one line a key: COLUMN_FAMILY HEXKEY HEXVALUE.
 ///
 /// Families come in the order of their creation, keys in the family's order. A line COLUMN_FAMILY
-/// comparator=NAME comes first for a family that is empty or not in bytewise order. The directory
+/// comparator=NAME comes first for a family that is empty or not in bytewise order. An entity has
+/// entity=HEX as its value, in the encoding of the tables. The directory
 /// is not changed. For JSON use scan --json. With --ttl, values lose their time stamps; without it,
 /// they are dumped and loaded as stored.
 #[derive(Debug, Args)]
@@ -52,9 +54,14 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         }
         while iter.valid() {
             let start = dump_line_start(family.name(), iter.key());
-            let value = iter.value()?;
             output.bytes(start.as_bytes())?;
-            value.print_shown(&mut output, Notation::Hex)?;
+            match iter.columns()? {
+                Some(columns) => {
+                    let entity = encode_unsorted(columns.iter())?;
+                    output.bytes(dump_entity(&entity).as_bytes())?;
+                }
+                None => iter.value()?.print_shown(&mut output, Notation::Hex)?,
+            }
             output.bytes(b"\n")?;
             keys += 1;
             if keys.is_multiple_of(TOLD_EVERY) {

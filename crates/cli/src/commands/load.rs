@@ -3,6 +3,7 @@
 use std::io::stdin;
 
 use clap::Args;
+use flagstone::WideColumns;
 use flagstone::base::{Code, Comparator, counted};
 use flagstone::batch::WriteBatch;
 use flagstone::db::ColumnFamily;
@@ -199,14 +200,28 @@ impl Loader<'_> {
                     self.family = Some(self.family_in_order(name, comparator)?);
                     Ok(Ok(()))
                 }
-                Ok(DumpLine::Entry(name, key, value)) => self.put(name, &key, &value),
+                Ok(DumpLine::Entry(name, key, value)) => {
+                    self.put(name, &key, &value, |batch, family| batch.put_cf(family, &key, &value))
+                }
+                Ok(DumpLine::Entity(name, key, entity)) => match WideColumns::decode(&entity) {
+                    Ok(columns) => self.put(name, &key, &entity, |batch, family| {
+                        batch.put_entity_cf(family, &key, columns.iter())
+                    }),
+                    Err(why) => Ok(Err(why.to_string())),
+                },
             },
         }
     }
 
-    fn put(&mut self, name: &str, key: &[u8], value: &[u8]) -> Result<Result<(), String>, Failure> {
+    fn put(
+        &mut self,
+        name: &str,
+        key: &[u8],
+        value: &[u8],
+        add: impl FnOnce(&mut WriteBatch, &ColumnFamily) -> flagstone::base::Result<()>,
+    ) -> Result<Result<(), String>, Failure> {
         let family = self.family(name)?;
-        let added = self.batch.put_cf(&family, key, value);
+        let added = add(&mut self.batch, &family);
         self.family = Some(family);
         if let Err(error) = added {
             return Ok(Err(error.to_string()));

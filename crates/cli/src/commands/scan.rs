@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
+use crate::entities::entity_line;
 use crate::failure::{Outcome, Verdict};
 use crate::json;
 use crate::output::Output;
@@ -16,7 +17,7 @@ use crate::stamped::Ttl;
 ///
 /// A tab separates key and value. Backslashes and bytes that are not printable UTF-8 are escaped;
 /// with --hex everything is hexadecimal. JSON has text unchanged, and base64 under key_base64 or
-/// value_base64 for bytes that are not UTF-8.
+/// value_base64 for bytes that are not UTF-8. An entity is shown as its columns, NAME:VALUE each.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10"
@@ -61,6 +62,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
                 output.line(facts.to_string())?;
             }
             (false, true) => output.line(notation.show(iter.key()))?,
+            (as_json, false) if let Some(columns) = iter.columns()? => {
+                output.line(entity_line(iter.key(), &columns, notation, as_json))?;
+            }
             (true, false) => {
                 let key = iter.key().to_vec();
                 let form = iter.value()?.form(notation)?;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use flagstone::base::file_name::FileKind;
-use flagstone::base::{Comparator, InternalIterator, PrefixExtractor, counted};
+use flagstone::base::{
+    Comparator, InternalIterator, PrefixExtractor, ValueType, WideColumns, counted,
+};
 use flagstone::db::another_owner;
 use flagstone::env::{Env, IoMode};
 use flagstone::manifest;
@@ -16,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::Common;
 use crate::commands::kind;
+use crate::entities::{columns_in_json, show_columns};
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::json;
 use crate::output::Output;
@@ -288,14 +291,26 @@ fn print_entries(
             key.sequence(),
             key.value_type().map_or_else(|| "?".to_string(), |k| format!("{k:?}")),
         );
+        // One that has columns in blob files is shown as it is stored.
+        let columns = match key.value_type() {
+            Some(ValueType::WideColumnEntity) => WideColumns::decode(iter.value()).ok(),
+            _ => None,
+        };
         output.line(if common.json {
             let mut facts = json!({ "sequence": sequence, "type": kind });
             json::tell_path(&mut facts, "file", Some(path));
             json::tell(&mut facts, "key", key.user_key(), notation);
             json::tell(&mut facts, "value", iter.value(), notation);
+            if let Some(columns) = &columns {
+                facts["columns"] = columns_in_json(columns, notation);
+            }
             facts.to_string()
         } else {
-            let (key, value) = (notation.show(key.user_key()), notation.show(iter.value()));
+            let value = match &columns {
+                Some(columns) => show_columns(columns, notation),
+                None => notation.show(iter.value()),
+            };
+            let key = notation.show(key.user_key());
             format!("{key}\t{sequence}\t{kind}\t{value}")
         })?;
         iter.next();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use flagstone::WideColumns;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{ColumnFamilyId, Error, FileNumber, counted};
 use flagstone::batch::{BatchView, Operation};
@@ -13,10 +14,14 @@ use flagstone::wal::{Damage, DamageKind, Event, Gap, Reader};
 use serde_json::{Value, json};
 
 use crate::arguments::Common;
+use crate::entities::{columns_in_json, show_columns};
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::json;
 use crate::output::Output;
 use crate::text::{self, Notation};
+
+/// The name of an entity among the fields of an operation.
+const ENTITY: &str = "entity";
 
 /// Print the write batches of a WAL file in order, and any damage.
 ///
@@ -301,7 +306,7 @@ impl<'a> Shown<'a> {
                 ("BlobIndex", cf, key, Some(("blob_index", index)))
             }
             Operation::PutEntity { cf, key, entity } => {
-                ("PutEntity", cf, key, Some(("entity", entity)))
+                ("PutEntity", cf, key, Some((ENTITY, entity)))
             }
             Operation::TimedPut { cf, key, value, .. } => {
                 ("TimedPut", cf, key, Some(("value", value)))
@@ -337,7 +342,10 @@ impl<'a> Shown<'a> {
 
     fn text(&self, notation: Notation) -> String {
         let family = self.family.map(|family| family.0.to_string());
-        let fields = self.fields.iter().map(|(_, bytes)| notation.show(bytes));
+        let fields = self.fields.iter().map(|(name, bytes)| match columns(name, bytes) {
+            Some(columns) => show_columns(&columns, notation),
+            None => notation.show(bytes),
+        });
         let plain = self
             .plain
             .iter()
@@ -354,10 +362,18 @@ impl<'a> Shown<'a> {
         }
         for (name, bytes) in &self.fields {
             json::tell(&mut facts, name, bytes, notation);
+            if let Some(columns) = columns(name, bytes) {
+                facts["columns"] = columns_in_json(&columns, notation);
+            }
         }
         if let Some((name, value)) = &self.plain {
             facts[*name] = value.clone();
         }
         facts
     }
+}
+
+/// The columns of an entity that has all of them inside.
+fn columns(name: &str, bytes: &[u8]) -> Option<WideColumns> {
+    if name == ENTITY { WideColumns::decode(bytes).ok() } else { None }
 }

@@ -89,7 +89,10 @@ fn add(
         DumpLine::Entry(name, key, value) if name == arguments.cf => {
             writer.put(key, value).map_err(|error| error.to_string())
         }
-        DumpLine::Entry(name, ..) => {
+        DumpLine::Entity(name, key, entity) if name == arguments.cf => {
+            writer.put_encoded_entity(key, entity).map_err(|error| error.to_string())
+        }
+        DumpLine::Entry(name, ..) | DumpLine::Entity(name, ..) => {
             let (found, wanted) = (text::name(name), text::name(&arguments.cf));
             Err(format!("it is of column family '{found}', and the table for '{wanted}'"))
         }

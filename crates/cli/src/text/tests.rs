@@ -155,6 +155,9 @@ fn hostile_dump_lines_are_read() {
             let parsed = DumpLine::parse(line);
             let printed = match &parsed {
                 Some(DumpLine::Entry(family, key, value)) => dump_line(family, key, value),
+                Some(DumpLine::Entity(family, key, entity)) => {
+                    format!("{}{}\n", dump_line_start(family, key), dump_entity(entity))
+                }
                 Some(DumpLine::Order(family, comparator)) => order_line(family, comparator),
                 None => continue,
             };
