@@ -43,8 +43,8 @@ pub enum Edit {
 /// What the default column of an entity begins with, and no other value.
 pub const ENTITY: &[u8] = b"entity:";
 
-/// The columns of an entity with this default column: the other one repeats what was put, so that it
-/// can be told whether both belong together, whatever was merged since.
+/// The columns of an entity with this default column: the other one repeats what was put, so that
+/// it can be told whether both belong together, whatever was merged since.
 pub fn entity_columns(value: &[u8]) -> [(&'static [u8], &[u8]); 2] {
     [(b"put", value), (b"", value)]
 }

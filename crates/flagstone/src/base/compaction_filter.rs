@@ -43,8 +43,8 @@ pub enum FilterDecision {
     ///
     /// [`MAX_ENTRY_SIZE`]: crate::batch::MAX_ENTRY_SIZE
     ChangeValue(Vec<u8>),
-    /// Replaces the entry with this encoded entity: see [`FilterDecision::change_columns`]. If it is
-    /// too large or cannot be decoded, the entry stays, as for `ChangeValue`.
+    /// Replaces the entry with this encoded entity: see [`FilterDecision::change_columns`]. If it
+    /// is too large or cannot be decoded, the entry stays, as for `ChangeValue`.
     ChangeEntity(Vec<u8>),
     /// Removes the entry and all entries of the compaction before this key, without leaving
     /// deletions: older versions in deeper levels reappear. With `max_subcompactions` only entries

@@ -61,8 +61,8 @@ pub trait MergeOperator: Any + Send + Sync {
         operands: &[&[u8]],
     ) -> Option<Vec<u8>>;
 
-    /// Whether [`MergeOperator::full_merge_columns`] is called. Otherwise operands are merged into an
-    /// entity's default column, which counts as empty if there is none, and its other columns stay.
+    /// Whether [`MergeOperator::full_merge_columns`] is called. Otherwise operands are merged into
+    /// an entity's default column, which counts as empty if there is none; other columns stay.
     fn merges_columns(&self) -> bool {
         false
     }

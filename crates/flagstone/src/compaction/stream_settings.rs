@@ -12,8 +12,8 @@ use crate::batch::MAX_ENTRY_SIZE;
 /// Decides where the values of a compaction's output lie: moves large ones into blob files, and
 /// rewrites or inlines those whose blob file is to go.
 pub trait ValueSeparator {
-    /// Asked once for each output entry of type `Value`, `BlobIndex` or `WideColumnEntity`. To store
-    /// something else, writes it to `out` (which comes empty) and returns its type.
+    /// Asked once for each output entry of type `Value`, `BlobIndex` or `WideColumnEntity`. To
+    /// store something else, writes it to `out` (which comes empty) and returns its type.
     ///
     /// # Errors
     /// What reading or writing blob files says; the compaction fails with it.

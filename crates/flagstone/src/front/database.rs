@@ -288,7 +288,8 @@ impl Db {
     /// # let db = flagstone::Db::open(directory.path())?;
     /// let life = db.create_column_family("life", |_| {})?;
     /// let work = db.create_column_family("work", |_| {})?;
-    /// db.put_attribute_groups("ada", [(&life, [("born", "1815")]), (&work, [("field", "maths")])])?;
+    /// let groups = [(&life, [("born", "1815")]), (&work, [("field", "maths")])];
+    /// db.put_attribute_groups("ada", groups)?;
     /// let ada = db.get_attribute_groups("ada", &[&life, &work])?;
     /// assert_eq!(ada[1].as_ref().unwrap().get("field"), Some(&b"maths"[..]));
     ///

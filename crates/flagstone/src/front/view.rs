@@ -158,8 +158,8 @@ impl View {
         values.into_iter().collect()
     }
 
-    /// All columns of `key`, which [`Family::put_entity`](crate::Family::put_entity) has set; `None`
-    /// if the key does not exist. A plain value is one column, the default one.
+    /// All columns of `key`, which [`Family::put_entity`](crate::Family::put_entity) has set;
+    /// `None` if the key does not exist. A plain value is one column, the default one.
     ///
     /// # Errors
     /// As [`View::get`]; `NotSupported` in a family whose values expire, which has no entities.

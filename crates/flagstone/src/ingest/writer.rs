@@ -169,8 +169,8 @@ impl SstFileWriter {
     /// Adds a key with an entity in its encoded form.
     ///
     /// # Errors
-    /// As [`Self::put`]; `Corruption` or `NotSupported` if the entity cannot be decoded, or a column
-    /// of it lies in a blob file.
+    /// As [`Self::put`]; `Corruption` or `NotSupported` if the entity cannot be decoded, or a
+    /// column of it lies in a blob file.
     pub fn put_encoded_entity(
         &mut self,
         key: impl AsRef<[u8]>,

@@ -55,7 +55,7 @@ impl Transaction {
         self.merge_as(Claim::WRITE, family, key.as_ref(), operand.as_ref())
     }
 
-    /// Sets `key` to an entity of these columns, as [`Family::put_entity`] does, and claims the key.
+    /// Sets `key` to an entity of these columns, as [`Family::put_entity`] does, and claims it.
     ///
     /// # Errors
     /// As [`Transaction::put`]; `InvalidArgument` if two columns have the same name.
