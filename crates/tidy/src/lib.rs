@@ -107,6 +107,24 @@ pub struct Offence {
     pub rule: String,
 }
 
+/// All offences of the repository in `root`.
+///
+/// # Panics
+/// If its sources are not there, or cannot be read.
+pub fn check_repository(root: &Path) -> Vec<Offence> {
+    let sources = rust_sources(root);
+    assert!(sources.len() > 20, "the sources were not found");
+    let read = |source: PathBuf| {
+        let text = std::fs::read_to_string(&source).expect("a source can be read");
+        let relative = source.strip_prefix(root).expect("below the root");
+        (relative.to_string_lossy().replace('\\', "/"), text)
+    };
+    let sources: Vec<_> = sources.into_iter().map(read).collect();
+    let mut offences = check_spread(&sources);
+    offences.extend(sources.iter().flat_map(|(file, text)| check_source(file, text)));
+    offences
+}
+
 /// All offences of one Rust source; `file` is its path relative to the repository, with `/`.
 pub fn check_source(file: &str, text: &str) -> Vec<Offence> {
     let mut offences = Vec::new();
