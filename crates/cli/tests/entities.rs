@@ -26,8 +26,8 @@ fn columns_are_put_shown_and_copied() {
     assert_eq!(printed(&format!("scan --db {db}")), all);
     assert_eq!(
         printed(&format!("scan --db {db} --json --from alan --limit 1")),
-        "{\"key\":\"alan\",\"columns\":[{\"name\":\"b\",\"value_base64\":\"/w==\"},\
-         {\"name\":\"born\",\"value\":\"1912\"}]}\n"
+        "{\"columns\":[{\"name\":\"b\",\"value_base64\":\"/w==\"},\
+         {\"name\":\"born\",\"value\":\"1912\"}],\"key\":\"alan\"}\n"
     );
 
     let dump = printed(&format!("dump --db {db}"));
