@@ -17,6 +17,7 @@ pub(crate) mod failing_pages;
 mod file;
 mod file_pool;
 mod file_system;
+mod followed;
 mod forks;
 mod held;
 mod limits;
@@ -61,6 +62,7 @@ pub use file::{
 pub(crate) use file_pool::out_of_descriptors;
 pub use file_pool::{FilePool, is_out_of_descriptors};
 pub use file_system::{FileLock, FileSystem, read_file};
+pub(crate) use followed::FollowedFiles;
 pub(crate) use forks::Process;
 pub(crate) use held::HeldFiles;
 pub use limits::memory_limit;

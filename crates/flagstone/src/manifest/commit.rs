@@ -539,15 +539,6 @@ impl VersionSet {
     }
 }
 
-impl VersionEdit {
-    fn changes_files(&self) -> bool {
-        !self.new_files.is_empty()
-            || !self.deleted_files.is_empty()
-            || !self.blob_file_additions.is_empty()
-            || !self.blob_file_garbages.is_empty()
-    }
-}
-
 /// Whether edits need not begin a new MANIFEST.
 fn may_be_appended(edits: &[VersionEdit]) -> bool {
     let is_group = || edits.iter().all(|edit| edit.atomic_group_remaining.is_some());

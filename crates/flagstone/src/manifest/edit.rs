@@ -95,6 +95,14 @@ impl VersionEdit {
         Some(if is_alone { FileNumber(number.0.saturating_sub(1)) } else { number })
     }
 
+    /// Whether it says anything of the family's tables and blob files.
+    pub fn changes_files(&self) -> bool {
+        !(self.new_files.is_empty()
+            && self.deleted_files.is_empty()
+            && self.blob_file_additions.is_empty()
+            && self.blob_file_garbages.is_empty())
+    }
+
     /// A table leaves `level`.
     pub fn delete_file(&mut self, level: usize, number: FileNumber) {
         self.deleted_files.push((level, number));

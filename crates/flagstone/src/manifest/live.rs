@@ -18,6 +18,7 @@
 //! the version set marks.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -27,6 +28,7 @@ use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::base::{
     DataPaths, FileNumber, FragmentedRangeTombstones, Mutant, SequenceNumber, file_name,
 };
+use crate::env::RandomAccessFile;
 use crate::sst::Table;
 
 /// A file that nothing refers to any longer.
@@ -166,6 +168,16 @@ impl Drop for Claim {
     }
 }
 
+/// A file that is kept open.
+#[derive(Clone, Default)]
+struct HeldFile(OnceLock<Arc<dyn RandomAccessFile>>);
+
+impl fmt::Debug for HeldFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.get().is_some() { "held" } else { "not held" })
+    }
+}
+
 /// With fewer range deletions most keys lie beyond a table's bounds, and are told so by these.
 const DELETIONS_MANY: usize = 64;
 
@@ -196,6 +208,8 @@ pub struct TableFile {
     deletions_only: OnceLock<Arc<FragmentedRangeTombstones>>,
     /// Whether it lies under LevelDB's name for a table, `NNNNNN.ldb`.
     has_leveldb_name: AtomicBool,
+    /// See [`TableFile::hold`].
+    held: HeldFile,
     /// Declared last, so that the table is closed, or among the retired, before its file may be
     /// removed.
     claim: Arc<Claim>,
@@ -216,6 +230,7 @@ impl TableFile {
             opening: Mutex::default(),
             deletions_only: OnceLock::new(),
             has_leveldb_name: AtomicBool::new(false),
+            held: HeldFile::default(),
             claim: Claim::new(file, queue),
         }
     }
@@ -260,8 +275,19 @@ impl TableFile {
             opening: Mutex::default(),
             deletions_only: self.deletions_only.clone(),
             has_leveldb_name: AtomicBool::new(self.has_leveldb_name.load(Ordering::Relaxed)),
+            held: self.held.clone(),
             claim: self.claim.clone(),
         }
+    }
+
+    /// Keeps the file open as long as any version has it: another process may remove its name.
+    pub fn hold(&self, file: Arc<dyn RandomAccessFile>) {
+        self.held.0.get_or_init(|| file);
+    }
+
+    /// Whether it is kept open.
+    pub fn is_held(&self) -> bool {
+        self.held.0.get().is_some()
     }
 
     /// Keeps the open table, unless there is one.
@@ -347,6 +373,8 @@ pub struct BlobFile {
     pub meta: BlobFileAddition,
     /// What of it is not on the disk any longer.
     pub holes: Holes,
+    /// See [`BlobFile::hold`].
+    held: HeldFile,
     claim: Arc<Claim>,
 }
 
@@ -355,7 +383,17 @@ impl BlobFile {
     pub fn new(meta: BlobFileAddition, paths: &DataPaths, queue: Arc<ObsoleteFiles>) -> Self {
         let file = ObsoleteFile::blob(paths, meta.number);
         let claim = queue.claimed(meta.number).unwrap_or_else(|| Claim::new(file, queue));
-        Self { meta, holes: Holes::default(), claim }
+        Self { meta, holes: Holes::default(), held: HeldFile::default(), claim }
+    }
+
+    /// Keeps the file open as long as any version has it: another process may remove its name.
+    pub fn hold(&self, file: Arc<dyn RandomAccessFile>) {
+        self.held.0.get_or_init(|| file);
+    }
+
+    /// Whether it is kept open.
+    pub fn is_held(&self) -> bool {
+        self.held.0.get().is_some()
     }
 
     /// Its number.

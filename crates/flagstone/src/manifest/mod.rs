@@ -41,8 +41,8 @@ pub use metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats
 pub use record::{awaits_others, is_torn_end, reader_options};
 pub(crate) use recover::advised;
 pub use recover::{
-    FamilyListing, RecoverOptions, check_files, find_holes, list_column_families, read_current,
-    with_current,
+    FamilyListing, ManifestTail, RecoverOptions, WantedFamilies, check_files, find_holes,
+    list_column_families, read_current, with_current,
 };
 pub use version::{BlobFileState, Version};
 pub use version_builder::VersionBuilder;

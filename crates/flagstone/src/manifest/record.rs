@@ -134,6 +134,37 @@ impl Reader {
         )))
     }
 
+    /// Opens the MANIFEST at `path` to be read while another process writes it.
+    pub fn open_following(fs: &dyn FileSystem, path: &Path) -> Result<Self> {
+        let options = ReaderOptions { ends_at_zeros: true, ..reader_options() };
+        let file = fs.open_random_access(path, IoMode::Buffered)?;
+        Ok(Self(wal::Reader::with_options(file, NO_NUMBER, options)))
+    }
+
+    /// The next record of a MANIFEST that another process writes; `None` where it ends for now. The
+    /// next call looks there again.
+    ///
+    /// A record that is half written has no other behind it. One that is found damaged with others
+    /// behind it is read once more: it was perhaps half written before.
+    pub fn next_following(&mut self) -> Result<Option<(u64, &[u8])>> {
+        self.0.resume();
+        for is_last_look in [false, true] {
+            let damage = match self.0.next_event()? {
+                Event::Record(_) => return Ok(Some((self.0.record_offset(), self.0.record()))),
+                Event::End => return Ok(None),
+                Event::Damage(damage) => damage,
+            };
+            if !self.has_more()? {
+                return Ok(None);
+            }
+            if is_last_look {
+                return Err(damage.to_error(&**self.0.file()));
+            }
+            self.0.resume();
+        }
+        Ok(None)
+    }
+
     /// The next record and the offset at which it starts; `None` at the end, also if the last
     /// record is incomplete.
     pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {

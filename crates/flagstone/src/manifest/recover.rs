@@ -106,7 +106,7 @@ fn current_manifest(fs: &dyn FileSystem, directory: &Path) -> Result<FileNumber>
 pub fn list_column_families(env: &Env, directory: &Path) -> Result<Vec<FamilyListing>> {
     let fs = &*env.fs;
     let replay = with_current(fs, directory, |path| {
-        let mut replay = Replay::new(&[], Arc::new(ObsoleteFiles::default()));
+        let mut replay = Replay::new(Arc::new(|_| Ok(None)), Arc::default())?;
         replay.read(fs, path, 0).map(|()| replay)
     });
     let replay = replay.map_err(advised)?;
@@ -117,6 +117,10 @@ pub fn list_column_families(env: &Env, directory: &Path) -> Result<Vec<FamilyLis
     };
     Ok(replay.families.into_iter().map(listing).collect())
 }
+
+mod tail;
+
+pub use tail::ManifestTail;
 
 impl VersionSet {
     /// Reads the MANIFEST that CURRENT names. Writes nothing; the first change then begins a new
@@ -141,7 +145,11 @@ impl VersionSet {
         let number = current_manifest(&*env.fs, directory)?;
         let path = file_name::manifest(directory, number);
         let obsolete = Arc::new(ObsoleteFiles::default());
-        let mut replay = Replay::new(&options.families, obsolete.clone());
+        // Of two with the same name the first.
+        let specs: HashMap<String, FamilySpec> =
+            options.families.iter().rev().map(|spec| (spec.name.clone(), spec.clone())).collect();
+        let wanted = move |name: &str| Ok(specs.get(name).cloned());
+        let mut replay = Replay::new(Arc::new(wanted), obsolete.clone())?;
         replay.read(&*env.fs, &path, options.settings.readahead_size)?;
         replay.check_families(&options)?;
         let counters = replay.counters().map_err(|error| error.at(&path))?;
@@ -200,10 +208,12 @@ impl VersionSet {
     }
 }
 
+/// How the family of a name is to be opened; `None` if it stays closed.
+pub type WantedFamilies = Arc<dyn Fn(&str) -> Result<Option<FamilySpec>> + Send + Sync>;
+
 /// The state that the edits read so far add up to.
-struct Replay<'a> {
-    /// By name; of two with the same the first.
-    specs: HashMap<&'a str, &'a FamilySpec>,
+struct Replay {
+    wanted: WantedFamilies,
     queue: Arc<ObsoleteFiles>,
     families: BTreeMap<ColumnFamilyId, ReplayedFamily>,
     db_id: Option<String>,
@@ -226,8 +236,10 @@ struct ReplayedFamily {
 struct OpenFamily {
     spec: FamilySpec,
     builder: VersionBuilder,
-    /// Log number, cursors and the like, around an empty version.
+    /// Log number, cursors and the like, around an empty version, or the last one that was built.
     facts: Family,
+    /// Whether its files have changed since.
+    has_changed: bool,
 }
 
 /// What a MANIFEST must have said.
@@ -236,10 +248,10 @@ struct Counters {
     last_sequence: SequenceNumber,
 }
 
-impl<'a> Replay<'a> {
-    fn new(specs: &'a [FamilySpec], queue: Arc<ObsoleteFiles>) -> Self {
+impl Replay {
+    fn new(wanted: WantedFamilies, queue: Arc<ObsoleteFiles>) -> Result<Self> {
         let mut replay = Self {
-            specs: specs.iter().rev().map(|spec| (spec.name.as_str(), spec)).collect(),
+            wanted,
             queue,
             families: BTreeMap::new(),
             db_id: None,
@@ -250,8 +262,8 @@ impl<'a> Replay<'a> {
             max_column_family: ColumnFamilyId::DEFAULT,
             group: Vec::new(),
         };
-        replay.add_family(ColumnFamilyId::DEFAULT, DEFAULT_COLUMN_FAMILY_NAME.to_string());
-        replay
+        replay.add_family(ColumnFamilyId::DEFAULT, DEFAULT_COLUMN_FAMILY_NAME.to_string())?;
+        Ok(replay)
     }
 
     /// Reads all edits, so many bytes at a time.
@@ -303,7 +315,7 @@ impl<'a> Replay<'a> {
                     edit.family
                 )));
             }
-            self.add_family(edit.family, name.clone());
+            self.add_family(edit.family, name.clone())?;
         } else if edit.family_dropped {
             return match self.families.remove(&edit.family) {
                 Some(_) if edit.family != ColumnFamilyId::DEFAULT => Ok(()),
@@ -320,18 +332,20 @@ impl<'a> Replay<'a> {
         family.apply(edit)
     }
 
-    fn add_family(&mut self, id: ColumnFamilyId, name: String) {
+    fn add_family(&mut self, id: ColumnFamilyId, name: String) -> Result<()> {
         self.max_column_family = self.max_column_family.max(id);
-        let open = self.specs.get(name.as_str()).map(|&spec| {
+        let open = (self.wanted)(&name)?.map(|spec| {
             let comparator = InternalKeyComparator::new(spec.comparator.clone());
             let empty = Version::empty(comparator, spec.paths.clone(), spec.num_levels);
             OpenFamily {
-                spec: spec.clone(),
+                spec,
                 builder: VersionBuilder::for_recovery(&empty, self.queue.clone()),
                 facts: Family::new(id, name.clone(), empty, FileNumber(0)),
+                has_changed: true,
             }
         });
         self.families.insert(id, ReplayedFamily { name, comparator: None, open });
+        Ok(())
     }
 
     fn apply_numbers(&mut self, edit: &VersionEdit) {
@@ -415,6 +429,7 @@ impl ReplayedFamily {
             )));
         }
         open.facts.apply_facts(edit);
+        open.has_changed |= edit.changes_files();
         open.builder.apply(edit)
     }
 }

@@ -29,6 +29,7 @@ use crate::base::{
 const EPOCH_MAX: u64 = 1 << 62;
 
 /// A version in the making.
+#[derive(Clone)]
 pub struct VersionBuilder {
     comparator: InternalKeyComparator,
     paths: Arc<DataPaths>,
@@ -44,11 +45,13 @@ pub struct VersionBuilder {
     for_writing: bool,
 }
 
+#[derive(Clone)]
 struct Table {
     level: usize,
     source: Source,
 }
 
+#[derive(Clone)]
 enum Source {
     /// Part of the base version.
     Base(Arc<TableFile>),
@@ -493,6 +496,8 @@ impl VersionBuilder {
     }
 }
 
+mod followed;
+
 /// One epoch for each level from the deepest up, then one for each table of level 0 from the oldest
 /// on.
 fn infer_epochs(levels: &mut [Vec<Source>]) {
@@ -513,8 +518,11 @@ fn infer_epochs(levels: &mut [Vec<Source>]) {
 fn set_epoch(file: &mut Source, epoch: u64) {
     match file {
         Source::Edit(meta) => meta.epoch_number = epoch,
-        Source::Base(_) => {
-            unreachable!("epochs are known once a version exists, and new files must have one")
+        // Of a version that is followed, from before an edit that knows no epochs.
+        Source::Base(known) if known.meta.epoch_number == epoch => {}
+        Source::Base(known) => {
+            let meta = FileMetadata { epoch_number: epoch, ..known.meta.clone() };
+            *file = Source::Base(Arc::new(known.with_meta(meta)));
         }
     }
 }

@@ -89,6 +89,12 @@ impl Blocks {
         self.window.clear();
     }
 
+    /// Moves back to where a record ends.
+    pub fn go_back(&mut self, position: u64) {
+        debug_assert!(position <= self.position);
+        self.position = position;
+    }
+
     /// The bytes at a range of the window.
     #[inline]
     pub fn bytes(&self, range: Range<usize>) -> &[u8] {

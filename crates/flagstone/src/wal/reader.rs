@@ -39,6 +39,9 @@ pub struct ReaderOptions {
     /// Bytes that are read from the file at a time, rounded up to whole blocks; 0 leaves it to the
     /// reader.
     pub readahead_size: usize,
+    /// Another process writes the log: where a block begins with zeros behind zeros, the log ends
+    /// for now. What was reserved for it is not read.
+    pub ends_at_zeros: bool,
 }
 
 impl Default for ReaderOptions {
@@ -47,6 +50,7 @@ impl Default for ReaderOptions {
             decompressed_size_max: COMPRESSED_RECORD_MAX,
             search_behind_damage: false,
             readahead_size: 0,
+            ends_at_zeros: false,
         }
     }
 }
@@ -151,6 +155,15 @@ impl Reader {
         self.finished = false;
     }
 
+    /// Reads on in a log that another process writes, from behind the last intact record: what
+    /// stood there was perhaps not all written.
+    pub fn resume(&mut self) {
+        self.abandon();
+        (self.zeros_at, self.zeros_at_end) = (None, None);
+        self.blocks.go_back(self.good_until);
+        self.read_until(u64::MAX);
+    }
+
     /// The last record once more; empty if the last event was another.
     #[inline]
     pub fn record(&self) -> &[u8] {
@@ -210,6 +223,11 @@ impl Reader {
         }
         while !self.finished {
             let (offset, physical) = self.blocks.peek()?;
+            let is_second = self.zeros_at.is_some() && matches!(physical, Physical::Zeros { .. });
+            if is_second && self.options.ends_at_zeros {
+                self.finished = true;
+                return Ok(Step::End);
+            }
             if let Some(damage) = self.end_at_zeros(offset, &physical) {
                 return Ok(Step::Damage(damage));
             }
