@@ -90,6 +90,7 @@ pub const CHOICES: &[Choice] = choices! {
         ],
         "recycle_log_file_num": &["0", "0", "1", "3"],
         "wal_write_mode": &["mapped", "mapped", "plain"],
+        "readable_by_rocksdb_secondaries": &["false", "false", "true"],
         "manual_wal_flush": &["false", "false", "true"],
         "background_niceness": &["0", "5"],
         "strict_bytes_per_sync": BOOL,

@@ -8,7 +8,7 @@ use crate::base::{ColumnFamilyId, Error, FileNumber, InternalKeyComparator, Resu
 use crate::db::DbInner;
 use crate::db::budget::memtable_bytes_max;
 use crate::db::family::generation::Generation;
-use crate::db::family::{ColumnFamily, Family, SuperVersion};
+use crate::db::family::{AtCommit, ColumnFamily, Family, SuperVersion};
 use crate::db::handle::Db;
 use crate::db::limits::Figures;
 use crate::db::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
@@ -188,7 +188,7 @@ impl DbInner {
         let mem = Arc::new(Generation::new(order, &settings));
         let first = SuperVersion::first(mem.clone(), version);
         let family =
-            Family::new(id, name, options, first, self.disk.owner(), of_db.archives_wals());
+            Family::new(id, name, options, first, self.disk.owner(), AtCommit::of(&of_db.db));
         FamilyState::new(family, mem, wal)
     }
 

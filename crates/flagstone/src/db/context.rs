@@ -42,6 +42,7 @@ impl Context {
         options: Options,
         read_only: bool,
         versions: &VersionSet,
+        statistics: &Arc<Statistics>,
     ) -> Self {
         let env = options.env.clone();
         let wal_directory = match options.wal_dir.as_str() {
@@ -60,7 +61,7 @@ impl Context {
             names: versions.names().clone(),
             poison: Poison::new(events.clone()),
             events,
-            statistics: Arc::default(),
+            statistics: statistics.clone(),
             closing: AtomicBool::new(false),
             process: Process::this(),
             settings: ArcSwap::from_pointee(options),

@@ -18,6 +18,7 @@ use crate::db::limits::Limits;
 use crate::db::open_files;
 use crate::db::options_file::OptionsFile;
 use crate::db::reading::Reader;
+use crate::db::statistics::Statistics;
 use crate::db::tables::Tables;
 use crate::db::trace;
 use crate::db::tree::family_state::FamilyState;
@@ -28,6 +29,16 @@ use crate::env::{GroupMember, Listed};
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::options::Options;
+
+/// What several engines of one process may have together: all states of a database that is
+/// followed.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) tables: Arc<Tables>,
+    /// Memory of memtables.
+    pub(super) arenas: Arc<ArenaPool>,
+    pub(super) statistics: Arc<Statistics>,
+}
 
 /// What opening and closing a database need.
 pub(super) struct Lifecycle {
@@ -41,6 +52,8 @@ pub(super) struct Lifecycle {
     pub(super) records_cache: AtomicBool,
     /// Held while a checkpoint looks for its directory and makes it.
     pub(super) checkpoint_begins: Mutex<()>,
+    /// Others have what is shared, too, and will when this one goes.
+    pub(super) is_one_of_many: bool,
 }
 
 impl Default for Lifecycle {
@@ -51,6 +64,7 @@ impl Default for Lifecycle {
             memory_share: Mutex::default(),
             records_cache: AtomicBool::new(false),
             checkpoint_begins: ranked(Rank::Checkpoint, ()),
+            is_one_of_many: false,
         }
     }
 }
@@ -63,12 +77,12 @@ impl DbInner {
         read_only: bool,
         versions: VersionSet,
         families: BTreeMap<ColumnFamilyId, FamilyState>,
-        (tables, arenas): (Arc<Tables>, Arc<ArenaPool>),
+        Shared { tables, arenas, statistics }: Shared,
     ) -> Self {
         let snapshots = SnapshotList::new();
         let obsolete = versions.obsolete_files().clone();
-        let context = Arc::new(Context::new(path, options, read_only, &versions));
-        let (limits, statistics) = (Arc::new(Limits::new()), context.statistics.clone());
+        let context = Arc::new(Context::new(path, options, read_only, &versions, &statistics));
+        let limits = Arc::new(Limits::new());
         let disk = Arc::new(Disk::new(context.clone(), limits.clone(), obsolete.clone()));
         let background = Arc::new(Background::new(context.clone()));
         let below = Below {
@@ -105,6 +119,12 @@ impl DbInner {
         };
         inner.update_limits();
         inner
+    }
+
+    /// One of several engines that have what is shared.
+    pub(in crate::db) fn one_of_many(mut self) -> Self {
+        self.lifecycle.is_one_of_many = true;
+        self
     }
 
     /// Waits until no flush and no compaction is running or wanted. Where the database is open
@@ -213,6 +233,8 @@ pub(in crate::db) fn join_memory_share(db: &Arc<DbInner>) {
 
 impl Drop for DbInner {
     fn drop(&mut self) {
-        self.released.expect(self.tables.freed_at_end());
+        if !self.lifecycle.is_one_of_many {
+            self.released.expect(self.tables.freed_at_end());
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::db::budget::BudgetRule;
 use crate::db::context::Context;
 use crate::db::disk::Disk;
 use crate::db::family::generation::Generation;
-use crate::db::family::{Family, SuperVersion};
+use crate::db::family::{AtCommit, Family, SuperVersion};
 use crate::db::jobs::Jobs;
 use crate::db::limits::Limits;
 use crate::db::options_file::OptionsFile;
@@ -63,11 +63,18 @@ fn ground(settings: &str) -> Ground {
     let mem = memtable(&options, &arenas);
     let first = SuperVersion::first(mem.clone(), listed.current.clone());
     let obsolete = versions.obsolete_files().clone();
-    let family = Family::new(DEFAULT, &listed.name, &options.cf, first, obsolete.clone(), false);
+    let family = Family::new(
+        DEFAULT,
+        &listed.name,
+        &options.cf,
+        first,
+        obsolete.clone(),
+        AtCommit::AsFamilySays,
+    );
     let families = BTreeMap::from([(DEFAULT, FamilyState::new(family, mem, listed.log_number))]);
     let budget = BudgetRule::new(&options.db, false).with_arenas(&arenas);
     let tables = Arc::new(Tables::new(&options, account, budget));
-    let context = Arc::new(Context::new(path, options, false, &versions));
+    let context = Arc::new(Context::new(path, options, false, &versions, &Arc::default()));
     let limits = Arc::new(Limits::new());
     let below = Below {
         disk: Arc::new(Disk::new(context.clone(), limits.clone(), obsolete)),

@@ -28,7 +28,7 @@ impl Db {
     /// memory. Readers see it once [`BlobWriter::commit`] has returned.
     ///
     /// # Errors
-    /// As [`Db::put_cf`].
+    /// As [`Db::put_cf`]; `NotSupported` with `readable_by_rocksdb_secondaries`.
     pub fn put_stream(
         &self,
         family: &ColumnFamily,
@@ -40,6 +40,11 @@ impl Db {
         self.inner().disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         self.inner().context.check_writable()?;
+        if self.inner().context.settings.load().readable_by_rocksdb_secondaries {
+            let message = "a value in pieces goes to a blob file that secondaries of RocksDB cannot read \
+                           (readable_by_rocksdb_secondaries)";
+            return Err(Error::not_supported(message));
+        }
         Ok(BlobWriter {
             inner: self.inner().clone(),
             family: family.0.clone(),

@@ -216,6 +216,12 @@ impl Findings {
             self.add(Severity::Note, what, Remedy::LeaveStrays);
         }
         self.passing_over_damage(facts);
+        if facts.readable_by_rocksdb_secondaries {
+            let what = "secondary instances of RocksDB can follow the database (readable_by_rocksdb_secondaries): WALs are \
+                        plain, and large values are written twice";
+            let advice = Remedy::set_to("readable_by_rocksdb_secondaries", false);
+            self.add(Severity::Note, what, advice.when("if none does, "));
+        }
         self.held_up(all);
         let often = facts.wal_syncs >= SYNCS_PER_SECOND.saturating_mul(facts.open_seconds);
         let alone = facts.keys_written < facts.wal_syncs.saturating_mul(2);

@@ -67,6 +67,11 @@ settings! {
     /// supports reserving space; `plain` makes one system call a record. In both modes a write
     /// survives a crash of the process.
     fixed wal_write_mode: WalWriteMode = WalWriteMode::Mapped;
+    /// Whether secondary instances of RocksDB can follow the database while it is written: WALs are
+    /// written as `plain` and not recycled, and values go to blob files at flush, whatever
+    /// `wal_write_mode`, `recycle_log_file_num` and `blob_write_mode` say. Values cannot be written
+    /// in pieces then. Secondaries of Flagstone need none of this.
+    fixed readable_by_rocksdb_secondaries: bool = false;
     /// Eviction policy of the block cache: lru, fifo, lfu, slru, s4lru, s3_fifo, sieve or
     /// w_tiny_lfu.
     fixed cache_policy: PolicyKind = PolicyKind::Lru;
@@ -164,13 +169,15 @@ settings! {
 impl DbSettings {
     /// WALs that are in fact kept for reuse. None where recovery takes what a recycled file still
     /// holds of its earlier life, behind the last record, for damage: a database whose process was
-    /// killed would not open again. None that are compressed: RocksDB's reader of
+    /// killed would not open again. None that secondaries of RocksDB read, which lose their place
+    /// there. None that are compressed: RocksDB's reader of
     /// `kSkipAnyCorruptedRecords` does not end with a recycled one. None with `allow_2pc`: a WAL
     /// that is kept for what is prepared has others behind it, and RocksDB takes the rest of a
     /// recycled one for damage there.
     pub(crate) fn recycled_wals(&self) -> usize {
         let is_compressed = self.wal_compression != WalCompression::None;
-        if self.archives_wals() || is_compressed || self.allow_2pc {
+        let is_read_as_it_is = self.archives_wals() || self.readable_by_rocksdb_secondaries;
+        if is_read_as_it_is || is_compressed || self.allow_2pc {
             return 0;
         }
         match self.wal_recovery_mode {
@@ -179,6 +186,11 @@ impl DbSettings {
             }
             RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency => 0,
         }
+    }
+
+    /// How WALs are in fact written, if the file system is able to.
+    pub(crate) fn wal_mode_in_force(&self) -> WalWriteMode {
+        if self.readable_by_rocksdb_secondaries { WalWriteMode::Plain } else { self.wal_write_mode }
     }
 
     /// Whether WALs that recovery does not need are kept.

@@ -11,6 +11,7 @@ use super::table::{Row, Section};
 /// They are written as comments, which RocksDB ignores.
 pub const OWN: &[&str] = &[
     "wal_write_mode",
+    "readable_by_rocksdb_secondaries",
     "cache_policy",
     "compressed_secondary_cache_size",
     "blob_commit_min_size",

@@ -156,6 +156,7 @@ fn database_facts(db: &DbInner, strays: u64, facts: &mut Facts) -> DatabaseFacts
         is_running: !context.read_only,
         open_seconds: now_us.saturating_sub(context.opened_at_us) / 1_000_000,
         writers: control.condition().to_string(),
+        readable_by_rocksdb_secondaries: settings.readable_by_rocksdb_secondaries,
         free_bytes,
         reserved_disk_space: settings.reserved_disk_space,
         wal_reserve_missing: missing_reserve(db, &settings, free_bytes),

@@ -102,6 +102,8 @@ facts! {
         paranoid_checks: bool = true,
         /// The option, as the OPTIONS file keeps it.
         wal_recovery_mode: String = "kPointInTimeRecovery".to_string(),
+        /// The option.
+        readable_by_rocksdb_secondaries: bool = false,
         /// Bytes that are free on the disk; the maximum where nobody knows.
         free_bytes: u64 = u64::MAX,
         /// The option.

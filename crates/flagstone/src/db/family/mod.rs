@@ -15,7 +15,7 @@ use crate::db::family::parked::ParkedCursors;
 use crate::env::Process;
 use crate::iter::{DeadRanges, HistoryEpoch};
 use crate::manifest::{ObsoleteFiles, Version};
-use crate::options::{BlobWriteMode, BoundedSettings, ColumnFamilyOptions};
+use crate::options::{BlobWriteMode, BoundedSettings, ColumnFamilyOptions, DbSettings};
 
 /// Everything that a read looks at, as of one moment; readers pin it without a lock.
 pub(crate) struct SuperVersion {
@@ -60,8 +60,8 @@ pub(crate) struct Family {
     pub(crate) options: ArcSwap<ColumnFamilyOptions>,
     /// What was asked for in the place of some of them.
     bounded: Mutex<BoundedSettings>,
-    /// Whether the database keeps WALs for whoever reads along.
-    archives_wals: bool,
+    /// Which values go to blob files at commit, as far as the database's options say.
+    at_commit: AtCommit,
     /// Options that every write and flush asks for.
     pub(super) limits: FamilyLimits,
     /// How many keys of the database had been looked up before its last flush.
@@ -74,6 +74,30 @@ pub(crate) struct Family {
     /// How many hold automatic compactions back until further notice, which nobody waits for
     /// meanwhile. Changed under the state's lock.
     held: AtomicUsize,
+}
+
+/// Whether values may go to blob files when they are committed, as far as the database's options
+/// say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtCommit {
+    /// The family's options decide.
+    AsFamilySays,
+    /// Only where the family asks for it: WALs are kept for others to read.
+    OnRequest,
+    /// Secondaries of RocksDB read the WALs.
+    Never,
+}
+
+impl AtCommit {
+    pub(crate) fn of(settings: &DbSettings) -> Self {
+        if settings.readable_by_rocksdb_secondaries {
+            Self::Never
+        } else if settings.archives_wals() {
+            Self::OnRequest
+        } else {
+            Self::AsFamilySays
+        }
+    }
 }
 
 /// What follows from a family's options, as numbers that are read without a lock.
@@ -91,12 +115,12 @@ pub(super) struct FamilyLimits {
 }
 
 impl FamilyLimits {
-    fn of(options: &ColumnFamilyOptions, version: &Version, archives_wals: bool) -> Self {
+    fn of(options: &ColumnFamilyOptions, version: &Version, at_commit: AtCommit) -> Self {
         Self {
             write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
             blob_file_size: AtomicU64::new(blob_file_size_of(options, version)),
-            direct_blob_min: AtomicU64::new(direct_blob_min(options, archives_wals, false)),
-            direct_blob_min_synced: AtomicU64::new(direct_blob_min(options, archives_wals, true)),
+            direct_blob_min: AtomicU64::new(direct_blob_min(options, at_commit, false)),
+            direct_blob_min_synced: AtomicU64::new(direct_blob_min(options, at_commit, true)),
             max_successive_merges: AtomicU64::new(options.max_successive_merges),
         }
     }
@@ -122,19 +146,19 @@ impl Family {
         asked_for: &ColumnFamilyOptions,
         first: SuperVersion,
         owner: Arc<ObsoleteFiles>,
-        archives_wals: bool,
+        at_commit: AtCommit,
     ) -> Arc<Self> {
         let options = asked_for.sanitized();
         Arc::new(Self {
             bounded: Mutex::new(BoundedSettings::of(asked_for)),
             owner: Owner { shared: owner, process: Process::this() },
-            archives_wals,
+            at_commit,
             id,
             name: name.to_string(),
             order: InternalKeyComparator::new(options.comparator.clone()),
             paths: first.version.paths.clone(),
             dead_ranges: Arc::new(DeadRanges::new(options.comparator.clone())),
-            limits: FamilyLimits::of(&options, &first.version, archives_wals),
+            limits: FamilyLimits::of(&options, &first.version, at_commit),
             keys_read: AtomicU64::new(0),
             options: ArcSwap::from_pointee(options),
             current: ArcSwap::from_pointee(first),
@@ -185,11 +209,7 @@ impl Family {
     pub(super) fn set_options(&self, asked_for: &ColumnFamilyOptions) {
         *self.bounded.lock() = BoundedSettings::of(asked_for);
         let options = asked_for.sanitized();
-        self.limits.set(&FamilyLimits::of(
-            &options,
-            &self.current.load().version,
-            self.archives_wals,
-        ));
+        self.limits.set(&FamilyLimits::of(&options, &self.current.load().version, self.at_commit));
         self.options.store(Arc::new(options));
         // Their cursors read by the former ones.
         self.parked.clear();
@@ -286,11 +306,11 @@ impl Family {
     }
 }
 
-fn direct_blob_min(options: &ColumnFamilyOptions, archives_wals: bool, synced: bool) -> u64 {
-    let at_commit = match options.blob_write_mode {
-        BlobWriteMode::Auto => !archives_wals,
-        BlobWriteMode::Commit => true,
-        BlobWriteMode::Flush => false,
+fn direct_blob_min(options: &ColumnFamilyOptions, of_db: AtCommit, synced: bool) -> u64 {
+    let at_commit = match (options.blob_write_mode, of_db) {
+        (BlobWriteMode::Flush, _) | (_, AtCommit::Never) => false,
+        (BlobWriteMode::Commit, _) => true,
+        (BlobWriteMode::Auto, of_db) => of_db == AtCommit::AsFamilySays,
     };
     // Values that are to begin their life in tables do not begin it in blob files.
     let is_wanted =

@@ -17,9 +17,9 @@ use crate::cache::MemoryAccount;
 use crate::db::DbInner;
 use crate::db::budget::BudgetRule;
 use crate::db::family::generation::Generation;
-use crate::db::family::{Family, SuperVersion};
+use crate::db::family::{AtCommit, Family, SuperVersion};
 use crate::db::handle::Db;
-use crate::db::inner;
+use crate::db::inner::{self, Shared};
 use crate::db::open_files;
 use crate::db::opening::moving::{at_one_time, hold_files};
 use crate::db::opening::replayed::ProgressMeter;
@@ -180,7 +180,7 @@ fn exists(env: &Env, path: &Path) -> Result<bool> {
     }
 }
 
-fn no_database(path: &Path) -> Error {
+pub(super) fn no_database(path: &Path) -> Error {
     Error::invalid_argument(
         "there is no database here (CURRENT is missing); set create_if_missing to create one",
     )
@@ -478,13 +478,14 @@ impl Opening<'_> {
             let mem = Arc::new(Generation::new(order, &settings));
             let first = SuperVersion::first(mem.clone(), listed.current.clone());
             let owner = versions.obsolete_files().clone();
-            let archives_wals = self.options.db.archives_wals();
-            let family = Family::new(listed.id, &listed.name, options, first, owner, archives_wals);
+            let at_commit = AtCommit::of(&self.options.db);
+            let family = Family::new(listed.id, &listed.name, options, first, owner, at_commit);
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
         let budget = BudgetRule::new(&self.options.db, self.read_only).with_arenas(&arenas);
         let tables = Arc::new(Tables::new(self.options, account, budget));
         let options = Options { open_progress: None, ..self.options.clone() };
-        DbInner::new(self.path, options, self.read_only, versions, families, (tables, arenas))
+        let shared = Shared { tables, arenas, statistics: Arc::default() };
+        DbInner::new(self.path, options, self.read_only, versions, families, shared)
     }
 }

@@ -133,7 +133,7 @@ impl WalFiles {
         // What is not reserved cannot be mapped.
         let reserves = settings.allow_fallocate;
         let is_mapped =
-            reserves && settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
+            reserves && settings.wal_mode_in_force() == WalWriteMode::Mapped && file.is_mappable();
         let reserved = self.reserve_size();
         self.space.reserve_missing.store(0, Ordering::Relaxed);
         if reserves && recycled.is_none() && !is_mapped {

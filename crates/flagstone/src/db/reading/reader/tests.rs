@@ -5,8 +5,8 @@ use super::*;
 use crate::base::{ColumnFamilyId, Comparator, DataPaths, InternalKeyComparator};
 use crate::cache::MemoryAccount;
 use crate::db::budget::BudgetRule;
-use crate::db::family::SuperVersion;
 use crate::db::family::generation::Generation;
+use crate::db::family::{AtCommit, SuperVersion};
 use crate::env::Env;
 use crate::manifest::Version;
 use crate::memtable::MemTableSettings;
@@ -28,8 +28,14 @@ impl World {
         let owner = Arc::<ObsoleteFiles>::default();
         let first = SuperVersion::first(memtable.clone(), version);
         let options = ColumnFamilyOptions::default();
-        let family =
-            Family::new(ColumnFamilyId::DEFAULT, "default", &options, first, owner.clone(), false);
+        let family = Family::new(
+            ColumnFamilyId::DEFAULT,
+            "default",
+            &options,
+            first,
+            owner.clone(),
+            AtCommit::AsFamilySays,
+        );
         let options = Options { env: Env::memory(), ..Options::default() };
         let budget = BudgetRule::new(&options.db, true);
         let tables = Arc::new(Tables::new(&options, Arc::new(MemoryAccount::default()), budget));
