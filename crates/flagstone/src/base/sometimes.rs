@@ -56,6 +56,10 @@ markers! {
     CompactionAloneOnFullDisk,
     /// A piece of all runs was chosen, as one compaction of all would have been too large.
     RunsMergedInPieces,
+    /// A secondary met a change of the MANIFEST while it read, and read on.
+    FollowerWentOn,
+    /// What a secondary read next refers to something that is not there yet.
+    FollowerWaited,
     /// A table from outside went to level 0.
     IngestedIntoLevel0,
     /// A table that could not be linked was copied.

@@ -40,6 +40,8 @@ pub use unranked::{Condvar, Mutex, MutexGuard, RwLock, ranked};
 pub enum Rank {
     /// Backups of one directory are made or removed.
     Backup,
+    /// A secondary catches up.
+    Following,
     /// An event is told to the listeners, which may call the database.
     Telling,
     /// The database is being closed.

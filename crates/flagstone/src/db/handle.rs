@@ -70,6 +70,11 @@ impl Db {
         &self.handle.inner
     }
 
+    /// Whether both are handles of one opening.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.inner(), other.inner())
+    }
+
     /// The environment that the database was opened with.
     pub(crate) fn env(&self) -> &Env {
         &self.inner().context.env

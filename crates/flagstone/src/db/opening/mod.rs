@@ -1,6 +1,7 @@
 //! Opening a database, recovery, and closing it.
 
 pub(in crate::db) mod blob_checks;
+pub(in crate::db) mod following;
 mod moving;
 pub(super) mod open;
 mod prepared;

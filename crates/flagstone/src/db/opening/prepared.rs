@@ -239,6 +239,11 @@ impl Prepared {
         self.is_used
     }
 
+    /// Whether any of them has sequence numbers already.
+    pub(in crate::db) fn shares_numbers(&self) -> bool {
+        self.undecided.values().any(Transaction::shares_numbers)
+    }
+
     /// What is not decided.
     pub(in crate::db) fn into_undecided(self) -> BTreeMap<Vec<u8>, Transaction> {
         self.undecided

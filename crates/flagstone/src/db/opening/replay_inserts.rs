@@ -409,11 +409,24 @@ impl Inserts {
     pub(in crate::db) fn finish(
         mut self,
     ) -> Result<(BTreeMap<ColumnFamilyId, VersionEdit>, u64, Prepared)> {
-        self.hand_on()?;
-        self.join();
-        self.shared.check()?;
+        self.settle()?;
         let (edits, count) = self.shared.tables.lock().finish()?;
         Ok((edits, count, std::mem::take(&mut self.prepared)))
+    }
+
+    /// Has all that is noted inserted before this returns. The caller inserts what follows.
+    ///
+    /// # Errors
+    /// As [`Inserts::finish`].
+    pub(in crate::db) fn settle(&mut self) -> Result<()> {
+        self.hand_on()?;
+        self.join();
+        self.shared.check()
+    }
+
+    /// Whether a transaction that is not decided yet has sequence numbers already.
+    pub(in crate::db) fn shares_numbers(&self) -> bool {
+        self.prepared.shares_numbers()
     }
 
     fn join(&mut self) {

@@ -393,6 +393,11 @@ impl Tables {
         }
     }
 
+    /// Closes the blob files of other numbers.
+    pub(in crate::db) fn retain_blob_files(&self, is_kept: impl Fn(FileNumber) -> bool) {
+        self.blob_files.lock().retain(|number, _| is_kept(*number));
+    }
+
     /// A blob file is about to be removed.
     pub(in crate::db) fn forget_blob_file(&self, number: FileNumber) {
         self.blob_files.lock().remove(&number);

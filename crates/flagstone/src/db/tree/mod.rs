@@ -10,6 +10,7 @@ pub(in crate::db) mod directory_owner;
 pub(super) mod edits;
 pub(in crate::db) mod family_state;
 pub(super) mod flushes;
+pub(in crate::db) mod following;
 pub(super) mod ingestion;
 pub(in crate::db) mod key_faults;
 pub(in crate::db) mod output;

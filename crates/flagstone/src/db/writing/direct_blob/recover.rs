@@ -33,6 +33,30 @@ impl DirectBlobs {
         self.unsealed_reader(family, index.file)?.check(key, index)
     }
 
+    /// What is not there, or not yet, of a blob that the WAL of another process names.
+    ///
+    /// # Errors
+    /// `Corruption` for a malformed index; `IoError`.
+    pub(in crate::db::writing) fn find(
+        &self,
+        family: &Family,
+        index: &[u8],
+    ) -> Result<Option<Error>> {
+        let index = BlobIndex::decode(index)?;
+        if family.current.load().version.blob_files.contains_key(&index.file) {
+            return Ok(None);
+        }
+        let reader = match self.unsealed_reader(family, index.file) {
+            Err(error) if error.is_not_found() || error.is_corruption() => return Ok(Some(error)),
+            opened => opened?,
+        };
+        let (size, end) = (reader.file().size()?, index.offset.saturating_add(index.size));
+        Ok((size < end).then(|| {
+            Error::corruption(format!("a value should end at {end}, the file has {size} bytes"))
+                .at(reader.file().path())
+        }))
+    }
+
     fn unsealed_reader(&self, family: &Family, number: FileNumber) -> Result<Arc<BlobFileReader>> {
         self.tables.unsealed_blob_file(family, number).map_err(|error| {
             // The writer of the index knew what it is compressed with: the file's header is

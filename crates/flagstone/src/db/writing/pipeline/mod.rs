@@ -25,7 +25,7 @@ pub(in crate::db::writing) mod write;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Mutex, MutexGuard, Ordering, Rank, ranked};
-use crate::base::{ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use crate::base::{ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::WriteBatch;
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::db::context::Context;
@@ -181,6 +181,14 @@ impl Pipeline {
         index: &BlobIndex,
     ) -> Result<()> {
         self.blobs.check_recovered(family, key, index)
+    }
+
+    /// What is not there, or not yet, of a blob that the WAL of another process names.
+    ///
+    /// # Errors
+    /// `Corruption` for a malformed index; `IoError`.
+    pub(in crate::db) fn find_blob(&self, family: &Family, index: &[u8]) -> Result<Option<Error>> {
+        self.blobs.find(family, index)
     }
 
     /// Tells a memtable, which gets the address of a blob that was found whole, of the file.

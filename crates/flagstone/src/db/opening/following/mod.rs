@@ -1,0 +1,529 @@
+//! Following a database that another process writes: a secondary instance.
+//!
+//! **Algorithm.** What readers see is a *state*: an engine open for reading, which never changes.
+//! Catching up makes the next state out of what the last one had and what is new, and takes time
+//! for that alone:
+//! 1. Read on in the MANIFEST ([`ManifestTail`]), and open and lock the files that it names by now.
+//!    A file stays open as long as any state has it (`env/followed.rs`).
+//! 2. Make an engine of these versions. It shares tables, caches and memtables with the states
+//!    before; a memtable goes when the log number of its family has passed its WAL.
+//! 3. Read on in the WALs into the memtables (`wals`).
+//! 4. Look at the MANIFEST again. If it has not changed, this is one state of the database, and
+//!    readers get it. Otherwise go on with step 1.
+//!
+//! **Proof.** A writer removes a file, punches a hole into it, or writes a WAL over, only after an
+//! edit of the MANIFEST has made that superfluous. So, where the MANIFEST ends in step 4 where it
+//! ended in step 1, all that it needs was there in between: files that are missing in step 1 are
+//! lost; no WAL was removed that has writes of any family behind its log number; no blob was
+//! punched away that is no garbage. What precedes is what an opening reads (see `moving`). Edits
+//! are few and reading them is fast, so that few rounds meet another one.
+//!
+//! States share memtables that still grow: a state sees the sequence numbers up to its own last
+//! one, and what is added is behind that (`wals` says what happens otherwise).
+//!
+//! After an error readers keep the state that they have. If memtables may then have a part of
+//! something, the next call reads MANIFEST and WALs anew; tables stay open.
+//!
+//! **Thread safety.** One thread catches up at a time. Readers take no lock for the state.
+
+mod wals;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use crate::base::sync::{ArcSwap, Mutex, Rank, ranked};
+use crate::base::{
+    Code, ColumnFamilyId, Error, FileNumber, InternalKeyComparator, Remedy, Result, SequenceNumber,
+    Sometimes,
+};
+use crate::cache::MemoryAccount;
+use crate::db::DbInner;
+use crate::db::budget::BudgetRule;
+use crate::db::family::generation::Generation;
+use crate::db::family::{AtCommit, Family, SuperVersion};
+use crate::db::handle::Db;
+use crate::db::inner::Shared;
+use crate::db::open_files;
+use crate::db::opening::following::wals::WalTail;
+use crate::db::opening::open::no_database;
+use crate::db::settings::{data_paths, memtable_settings};
+use crate::db::tables::{Tables, of_named_file, read_mode};
+use crate::db::tree::following::{self, FollowedMemtables};
+use crate::db::tree::state::LiveWal;
+use crate::env::{
+    Env, FileSystem, FollowedFiles, IoMode, Names, RandomAccessFile, is_out_of_descriptors,
+};
+use crate::manifest::{FamilySpec, ManifestTail, VersionSet, WantedFamilies};
+use crate::memtable::ArenaPool;
+use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
+
+/// How often a state is looked for while the MANIFEST changes.
+const ROUNDS: usize = 100;
+
+/// A database that another process writes, Flagstone or RocksDB, followed for reading.
+///
+/// [`Secondary::now`] is a read-only [`Db`], the state as of the last [`Secondary::catch_up`]. It
+/// does not change: take it again after catching up. Handles of families belong to one state.
+///
+/// It opens every table and blob file, so that the other process may remove them, and raises the
+/// process's soft limit of open files to the hard one.
+pub struct Secondary {
+    directory: PathBuf,
+    tail: Mutex<Tail>,
+    now: ArcSwap<Db>,
+}
+
+/// What the next state is made of.
+struct Tail {
+    path: PathBuf,
+    /// Their file system is `files`.
+    options: Options,
+    choice: Arc<Choice>,
+    files: Arc<FollowedFiles>,
+    shared: Shared,
+    manifest: ManifestTail,
+    wals: WalTail,
+    memtables: BTreeMap<ColumnFamilyId, FollowedMemtables>,
+    /// Memtables of any state that name blob files.
+    with_blobs: Vec<Weak<Generation>>,
+    /// The MANIFEST has changed since the last state.
+    has_changed: bool,
+    /// The last sequence number of the states that share the memtables.
+    seen: SequenceNumber,
+    /// That of the last state.
+    last_sequence: SequenceNumber,
+    /// Memtables may have a part of something.
+    is_broken: bool,
+}
+
+/// Which families are opened, and how.
+struct Choice {
+    named: HashMap<String, ColumnFamilyOptions>,
+    /// All others, also those that are created later.
+    others: Option<ColumnFamilyOptions>,
+}
+
+impl Choice {
+    fn options_of(&self, name: &str) -> Option<&ColumnFamilyOptions> {
+        self.named.get(name).or(self.others.as_ref())
+    }
+}
+
+impl Secondary {
+    /// Follows the database in `path` with all of its families, also those that are created later,
+    /// each with `options.cf`. `directory` is the secondary's own, for its info files; it is made
+    /// if it is not there.
+    ///
+    /// Costs as much as an opening for reading.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: there is no database, a family has another comparator, or merges in the
+    /// WALs and no merge operator, an option is out of range, or `directory` is `path`. `TryAgain`
+    /// if the other process changed its files again and again meanwhile. `Corruption`; `IoError`,
+    /// also if there are more files than the process may have open.
+    pub fn open(
+        path: impl AsRef<Path>,
+        directory: impl AsRef<Path>,
+        options: &Options,
+    ) -> Result<Self> {
+        let choice = Choice { named: HashMap::new(), others: Some(options.cf.clone()) };
+        Self::open_chosen(path.as_ref(), directory.as_ref(), options, choice)
+    }
+
+    /// The same with these families alone, each with its own options; `default` may be left out and
+    /// then has `options.cf`.
+    ///
+    /// # Errors
+    /// As [`Secondary::open`]; also `InvalidArgument` for a family that does not exist.
+    pub fn open_with_families(
+        path: impl AsRef<Path>,
+        directory: impl AsRef<Path>,
+        options: &Options,
+        families: &[(&str, ColumnFamilyOptions)],
+    ) -> Result<Self> {
+        Self::open_with_others(path.as_ref(), directory.as_ref(), options, families, None)
+    }
+
+    /// The same; all `others` have these options, also those that are created later.
+    pub(crate) fn open_with_others(
+        path: &Path,
+        directory: &Path,
+        options: &Options,
+        families: &[(&str, ColumnFamilyOptions)],
+        others: Option<ColumnFamilyOptions>,
+    ) -> Result<Self> {
+        // Of two with the same name the first.
+        let mut named: HashMap<String, ColumnFamilyOptions> = families
+            .iter()
+            .rev()
+            .map(|(name, family)| ((*name).to_string(), family.clone()))
+            .collect();
+        named.entry(DEFAULT_COLUMN_FAMILY_NAME.to_string()).or_insert_with(|| options.cf.clone());
+        Self::open_chosen(path, directory, options, Choice { named, others })
+    }
+
+    fn open_chosen(
+        path: &Path,
+        directory: &Path,
+        options: &Options,
+        choice: Choice,
+    ) -> Result<Self> {
+        options.validate()?;
+        options.check_wal_codec()?;
+        for (name, family) in &choice.named {
+            let checked = ColumnFamilyOptions::validate(family);
+            checked.map_err(|error| error.context(format!("column family '{name}'")))?;
+        }
+        if directory == path {
+            let message = "a secondary needs a directory of its own, not the primary's";
+            return Err(Error::invalid_argument(message).at(path));
+        }
+        Names::new(options.env.fs.clone()).create_directory(directory)?;
+        options.env.fs.raise_open_files();
+        let mut tail = Tail::begin(path, options, choice)?;
+        let state = tail.catch_up()?.ok_or_else(|| no_database(path))?;
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            tail: ranked(Rank::Following, tail),
+            now: ArcSwap::from_pointee(state),
+        })
+    }
+
+    /// The database as of the last time that it caught up. Cheap.
+    pub fn now(&self) -> Db {
+        (**self.now.load()).clone()
+    }
+
+    /// Goes on to what the other process has written by now. Returns whether there was anything
+    /// new.
+    ///
+    /// What is not written completely yet comes with a later call. Writes without the WAL, and
+    /// those that wait in the other process's memory (`manual_wal_flush`), come once they are
+    /// flushed.
+    ///
+    /// Costs time for what is new in the MANIFEST and the WALs; if the MANIFEST has changed, also
+    /// for each file of the families concerned, in memory.
+    ///
+    /// # Errors
+    /// The state stays as it was. `TryAgain` if the other process changed its files again and again
+    /// meanwhile. `InvalidArgument` if another database, or an earlier state of this one, has taken
+    /// its place. `NotSupported` while a transaction is prepared that RocksDB wrote under another
+    /// policy than write-committed. `Corruption`, `IoError`.
+    #[doc(alias = "try_catch_up_with_primary")]
+    #[doc(alias = "TryCatchUpWithPrimary")]
+    pub fn catch_up(&self) -> Result<bool> {
+        let mut tail = self.tail.lock();
+        let Some(state) = tail.catch_up()? else { return Ok(false) };
+        let before = self.now.swap(Arc::new(state));
+        drop(tail);
+        drop(before);
+        Ok(true)
+    }
+
+    /// The secondary's own directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+impl std::fmt::Debug for Secondary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secondary").field("state", &self.now()).finish_non_exhaustive()
+    }
+}
+
+/// What came of one round.
+enum Round {
+    /// There is nothing new.
+    Nothing,
+    /// The next state.
+    State(Db),
+    /// The MANIFEST has changed meanwhile.
+    Changed,
+}
+
+impl Tail {
+    fn begin(path: &Path, options: &Options, choice: Choice) -> Result<Self> {
+        let files = Arc::new(FollowedFiles::new(&options.env));
+        let env = options.env.clone().with_fs(files.clone());
+        let options = Options { env, open_progress: None, ..options.clone() };
+        let choice = Arc::new(choice);
+        let manifest = open_manifest(path, &options, &choice)?;
+        let missing = manifest.missing(choice.named.keys().map(String::as_str));
+        if let Some(name) = missing {
+            let error = Error::invalid_argument(format!("column family '{name}' does not exist"));
+            return Err(error.at(path));
+        }
+        let account = Arc::new(MemoryAccount::default());
+        let arenas = Arc::new(ArenaPool::accounted(0, account.clone()));
+        let budget = BudgetRule::new(&options.db, true).with_arenas(&arenas);
+        let tables = Arc::new(Tables::new(&options, account, budget));
+        Ok(Self {
+            path: path.to_path_buf(),
+            options,
+            choice,
+            files,
+            shared: Shared { tables, arenas, statistics: Arc::default() },
+            manifest,
+            wals: WalTail::default(),
+            memtables: BTreeMap::new(),
+            with_blobs: Vec::new(),
+            has_changed: true,
+            seen: 0,
+            last_sequence: 0,
+            is_broken: false,
+        })
+    }
+
+    /// Reads MANIFEST and WALs from their beginnings.
+    fn begin_anew(&mut self) -> Result<()> {
+        let mut manifest = open_manifest(&self.path, &self.options, &self.choice)?;
+        manifest.adopt(&self.manifest);
+        (self.manifest, self.wals, self.memtables) =
+            (manifest, WalTail::default(), BTreeMap::new());
+        (self.has_changed, self.seen, self.is_broken) = (true, 0, false);
+        Ok(())
+    }
+
+    /// The next state, if there is anything new.
+    fn catch_up(&mut self) -> Result<Option<Db>> {
+        if self.is_broken {
+            self.begin_anew()?;
+        }
+        for _ in 0..ROUNDS {
+            match self.round()? {
+                Round::Nothing => return Ok(None),
+                Round::State(state) => return Ok(Some(state)),
+                Round::Changed => Sometimes::FollowerWentOn.reached(),
+            }
+        }
+        let message = "the database changes too fast to be followed; try again";
+        Err(Error::new(Code::TryAgain, message).at(&self.path))
+    }
+
+    fn round(&mut self) -> Result<Round> {
+        self.advance()?;
+        let versions = self.manifest.versions().inspect_err(|_| self.is_broken = true)?;
+        let directory = self.wal_directory();
+        let names = self.options.env.fs.list(&directory)?;
+        let kept_from = versions.min_log_number_to_keep();
+        self.wals.look(&self.files, &directory, &names, kept_from)?;
+        if !self.has_changed && !self.wals.has_more()? {
+            return Ok(Round::Nothing);
+        }
+        if let Err(error) = self.hold(&versions) {
+            // What the MANIFEST needs no longer may have gone.
+            let is_gone = error.is_not_found();
+            return if is_gone && self.advance()? { Ok(Round::Changed) } else { Err(gone(error)) };
+        }
+        let largest = versions.last_sequence();
+        let families = self.manifest.max_column_family();
+        let inner = Arc::new(self.assemble(versions));
+        let read = self.wals.read(&inner, self.seen);
+        self.memtables = following::followed_memtables(&inner.tree);
+        self.note_blobs(&inner);
+        if let Err(error) = read {
+            self.is_broken = true;
+            // What it met may be what another WAL is written over.
+            return if self.advance()? {
+                self.begin_anew().map(|()| Round::Changed)
+            } else {
+                Err(error)
+            };
+        }
+        if self.advance()? {
+            // What WALs have for a family that was not known yet was passed over.
+            if self.manifest.max_column_family() != families {
+                self.begin_anew()?;
+            }
+            return Ok(Round::Changed);
+        }
+        self.check_families_agree(&inner)?;
+        inner.check_prepared(self.wals.prepared())?;
+        self.last_sequence = self.last_sequence.max(self.wals.last_sequence()).max(largest);
+        self.show(inner).map(Round::State)
+    }
+
+    /// Hands a state to readers.
+    fn show(&mut self, inner: Arc<DbInner>) -> Result<Db> {
+        let live = self.wals.sizes()?.into_iter();
+        let live = live.map(|(number, bytes)| LiveWal { number, bytes, created_here: false });
+        inner.pipeline.set_last_sequence(self.last_sequence);
+        inner.tree.show_recovered(live.collect());
+        self.seen = self.last_sequence;
+        self.has_changed = false;
+        self.forget_what_is_closed(&inner);
+        open_files::list_as_open(&inner);
+        Ok(Db::from_inner(inner))
+    }
+
+    /// Reads on in the MANIFEST. Returns whether there was anything new.
+    fn advance(&mut self) -> Result<bool> {
+        let mut looks = 0;
+        loop {
+            match self.manifest.advance() {
+                // CURRENT names another one by now.
+                Err(error) if error.is_not_found() && looks < ROUNDS => looks += 1,
+                advanced => {
+                    let has_any = advanced.inspect_err(|_| self.is_broken = true)?;
+                    self.has_changed |= has_any;
+                    return Ok(has_any);
+                }
+            }
+        }
+    }
+
+    fn wal_directory(&self) -> PathBuf {
+        match self.options.wal_dir.as_str() {
+            "" => self.path.clone(),
+            elsewhere => PathBuf::from(elsewhere),
+        }
+    }
+
+    /// Opens the files of these versions that are not open yet.
+    fn hold(&self, versions: &VersionSet) -> Result<()> {
+        let (fs, mode) = (&*self.options.env.fs, read_mode(&self.options));
+        for version in versions.families().map(|family| &family.current) {
+            for (_, table) in version.files().filter(|(_, table)| !table.is_held()) {
+                let path = table.path();
+                let file = match open(fs, &path, mode) {
+                    // LevelDB's name for a table.
+                    Err(error) if error.is_not_found() => {
+                        let file = open(fs, &path.with_extension("ldb"), mode);
+                        let file = file.map_err(|_| error)?;
+                        table.note_leveldb_name();
+                        file
+                    }
+                    opened => opened?,
+                };
+                let size = file.size()?;
+                if size != table.meta.size && self.options.db.paranoid_checks {
+                    return Err(Error::corruption(format!(
+                        "Sst file size mismatch: the MANIFEST records {} bytes, the file has {size}",
+                        table.meta.size
+                    ))
+                    .at(&path));
+                }
+                table.hold(file);
+            }
+            let blobs = version.blob_files.values().filter(|blob| !blob.file.is_held());
+            for blob in blobs {
+                blob.file.hold(open(fs, &blob.file.path(), mode)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// An engine of these versions, with the memtables that there are by now.
+    fn assemble(&mut self, versions: VersionSet) -> DbInner {
+        let mut families = BTreeMap::new();
+        let at_commit = AtCommit::of(&self.options.db);
+        for listed in versions.families() {
+            let options = self.choice.options_of(&listed.name);
+            let Some(options) = options else { continue };
+            let settings = memtable_settings(&self.options.db, options, &self.shared.arenas);
+            let order = InternalKeyComparator::new(options.comparator.clone());
+            let fresh = || Arc::new(Generation::new(order, &settings));
+            let memtables = match self.memtables.remove(&listed.id) {
+                Some(known) => known.without_flushed(listed.log_number, fresh),
+                None => FollowedMemtables::new(fresh(), self.wals.current()),
+            };
+            let first = SuperVersion::first(memtables.mem().clone(), listed.current.clone());
+            let owner = versions.obsolete_files().clone();
+            let family = Family::new(listed.id, &listed.name, options, first, owner, at_commit);
+            families.insert(listed.id, memtables.into_state(family));
+        }
+        let (options, shared) = (self.options.clone(), self.shared.clone());
+        DbInner::new(&self.path, options, true, versions, families, shared).one_of_many()
+    }
+
+    /// Where history waits for something, no family may have tables from behind that.
+    fn check_families_agree(&self, inner: &DbInner) -> Result<()> {
+        let Some((wal, error)) = self.wals.waits() else { return Ok(()) };
+        let Some(family) = inner.tree.family_ahead_of(*wal) else { return Ok(()) };
+        let why = format!("column family '{family}' is ahead of what WAL {wal} holds");
+        Err(error.clone().context(why))
+    }
+
+    fn note_blobs(&mut self, inner: &DbInner) {
+        let known = |mem: &Arc<Generation>, list: &[Weak<Generation>]| {
+            list.iter().any(|known| known.as_ptr() == Arc::as_ptr(mem))
+        };
+        self.with_blobs.retain(|mem| mem.strong_count() > 0);
+        for mem in following::memtables_with_blobs(&inner.tree) {
+            if !known(&mem, &self.with_blobs) {
+                self.with_blobs.push(Arc::downgrade(&mem));
+            }
+        }
+    }
+
+    /// Closes blob files that neither this state nor a memtable of an earlier one names. Versions
+    /// of earlier ones keep their own files open, and open them again.
+    fn forget_what_is_closed(&mut self, inner: &DbInner) {
+        let mut named: BTreeSet<FileNumber> = following::blob_files_of_versions(&inner.tree);
+        let alive = self.with_blobs.iter().filter_map(Weak::upgrade);
+        named.extend(alive.flat_map(|mem| mem.blobs.numbers()));
+        self.shared.tables.retain_blob_files(|number| named.contains(&number));
+        self.files.forget_closed();
+    }
+}
+
+/// Reads the MANIFEST that CURRENT names; that may be replaced meanwhile.
+fn open_manifest(path: &Path, options: &Options, choice: &Arc<Choice>) -> Result<ManifestTail> {
+    let (env, wanted) = (&options.env, wanted(path, options, choice));
+    let mut looks = 0;
+    loop {
+        match ManifestTail::open(env.clone(), path, wanted.clone()) {
+            Err(error) if error.is_not_found() => {
+                if !has_current(env, path)? {
+                    return Err(no_database(path));
+                }
+                looks += 1;
+                if looks == ROUNDS {
+                    return Err(error.advise(Remedy::RestoreManifest));
+                }
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn has_current(env: &Env, path: &Path) -> Result<bool> {
+    match env.fs.metadata(&crate::base::file_name::current(path)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn wanted(path: &Path, options: &Options, choice: &Arc<Choice>) -> WantedFamilies {
+    let (path, settings, choice) = (path.to_path_buf(), options.db.clone(), choice.clone());
+    Arc::new(move |name| {
+        let Some(family) = choice.options_of(name) else { return Ok(None) };
+        let paths = data_paths(&path, &settings, family)
+            .map_err(|error| error.context(format!("column family '{name}'")))?;
+        Ok(Some(FamilySpec {
+            name: name.to_string(),
+            comparator: family.comparator.clone(),
+            paths,
+            num_levels: family.sanitized().num_levels as usize,
+        }))
+    })
+}
+
+fn open(fs: &dyn FileSystem, path: &Path, mode: IoMode) -> Result<Arc<dyn RandomAccessFile>> {
+    fs.open_random_access(path, mode).map_err(|error| {
+        if is_out_of_descriptors(&error) {
+            let remedy = Remedy::HoldAllFiles { limit: fs.raise_open_files(), wanted: 0 };
+            error.advise(remedy)
+        } else {
+            error
+        }
+    })
+}
+
+/// The error of a file that the MANIFEST names still.
+fn gone(error: Error) -> Error {
+    of_named_file(error)
+}
