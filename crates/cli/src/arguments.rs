@@ -27,6 +27,9 @@ pub struct Common {
     /// Print facts as JSON; lists print one object a line
     #[arg(long, global = true, help_heading = COMMON)]
     pub json: bool,
+    /// Read as a secondary instance, as ldb does with --secondary_path; DIR is its own directory
+    #[arg(long, value_name = "DIR", global = true, alias = "secondary_path", help_heading = COMMON)]
+    pub secondary_path: Option<PathBuf>,
 }
 
 impl Common {
@@ -54,6 +57,17 @@ impl Common {
             settings.push((name.clone(), value.clone()));
         }
         Self { settings, ..self.clone() }
+    }
+
+    /// For commands that do not read entries through a secondary instance.
+    pub fn refuse_secondary(&self) -> Result<(), Failure> {
+        match self.secondary_path {
+            None => Ok(()),
+            Some(_) => Err(Failure::Usage(
+                "--secondary-path has no meaning here: get, scan, count, dump, stats and space read as a secondary"
+                    .to_string(),
+            )),
+        }
     }
 
     /// For commands that open no database: what `--set` says would be in vain.

@@ -82,6 +82,14 @@ pub enum Command {
     Man(commands::man::Arguments),
 }
 
+impl Command {
+    /// Whether `--secondary-path` has a meaning for it.
+    fn reads_as_secondary(&self) -> bool {
+        use Command::{Count, Dump, Get, Scan, Space, Stats};
+        matches!(self, Get(_) | Scan(_) | Count(_) | Dump(_) | Stats(_) | Space(_))
+    }
+}
+
 /// What the exit codes of a command mean, as its help says it.
 fn exit_codes(command: &str) -> &'static str {
     match command {
@@ -136,6 +144,9 @@ impl CommandLine {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let common = &self.common.in_force();
+        if !self.command.reads_as_secondary() {
+            common.refuse_secondary()?;
+        }
         match &self.command {
             Command::Get(arguments) => commands::get::run(arguments, common),
             Command::Put(arguments) => commands::put::run(arguments, common),

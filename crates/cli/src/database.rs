@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{Code, Comparator, Error, Remedy};
-use flagstone::db::{ColumnFamily, Db};
+use flagstone::db::{ColumnFamily, Db, Secondary};
 use flagstone::env::Env;
 use flagstone::manifest;
 use flagstone::options::names::nearest;
@@ -49,9 +49,20 @@ impl Access {
 
 /// Opens the database in `path` with all its column families.
 pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure> {
+    if let Some(own) = &common.secondary_path {
+        return open_secondary(common, path, own).map_err(|failure| of_setting(common, failure));
+    }
     let open = || open_with(options(common, path, access)?, path, access);
     let opened = if access.writes() { open() } else { beside_writer::open(path, open) };
     opened.map_err(|failure| of_setting(common, failure))
+}
+
+/// Reads the database in `path` as a secondary instance whose own directory is `own`.
+fn open_secondary(common: &Common, path: &Path, own: &Path) -> Result<Db, Failure> {
+    let (options, families) = options(common, path, Access::Read)?;
+    let families: Vec<(&str, ColumnFamilyOptions)> =
+        families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    Ok(Secondary::open_with_families(path, own, &options, &families)?.now())
 }
 
 /// A setting that the engine refuses, as it does not go with this database, is wrong usage.

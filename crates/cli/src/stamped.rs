@@ -42,6 +42,12 @@ impl Ttl {
     /// Opens a database. Without SECONDS values live as long as its OPTIONS file says, and nothing
     /// is hidden.
     pub fn open(&self, common: &Common, path: &Path, access: Access) -> Result<Opened, Failure> {
+        if common.secondary_path.is_some() {
+            if self.ttl.is_some() {
+                return Err(Failure::Usage("--secondary-path: not with --ttl".to_string()));
+            }
+            return Ok(Opened::Plain(database::open(common, path, access)?));
+        }
         let open = || self.open_with(database::options(common, path, access)?, path, access);
         let opened = if access.writes() { open() } else { beside_writer::open(path, open) };
         opened.map_err(|failure| database::of_setting(common, failure))

@@ -25,7 +25,7 @@ pub(crate) enum Handle {
     /// There are transactions, with locks or without.
     Transactional(flagstone::Db),
     /// Another process writes the database.
-    Following(Following),
+    Following(Box<Following>),
 }
 
 impl Handle {

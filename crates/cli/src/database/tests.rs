@@ -7,8 +7,10 @@ fn the_setting_that_the_message_names_is_wrong_usage() {
         let settings = settings.split(' ').filter_map(|setting| setting.split_once('='));
         let settings =
             settings.map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        match of_setting(&Common { settings, json: false }, Error::invalid_argument(message).into())
-        {
+        match of_setting(
+            &Common { settings, ..Common::default() },
+            Error::invalid_argument(message).into(),
+        ) {
             Failure::Usage(said) => said.split_once(": ").map(|(setting, _)| setting.to_string()),
             _ => None,
         }

@@ -136,8 +136,16 @@ impl Builder {
         salvage(&self.path, target.as_ref(), &self.options, &families, &mut |_| ())
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn shown_options(&self) -> &Options {
+        &self.options
+    }
+
     /// The families that are named, and those that exist beside them.
-    fn all_families(&self) -> Result<Vec<Opened>> {
+    pub(super) fn all_families(&self) -> Result<Vec<Opened>> {
         let stored = self.stored_ttls()?;
         let mut all = Vec::new();
         for (name, options, ttl) in &self.families {
@@ -173,7 +181,7 @@ impl Builder {
 
     /// How long values of the families live in seconds, or for ever, as the newest OPTIONS file
     /// says that can be read.
-    fn stored_ttls(&self) -> Result<BTreeMap<String, Option<u64>>> {
+    pub(super) fn stored_ttls(&self) -> Result<BTreeMap<String, Option<u64>>> {
         let env = &self.options.env;
         let stored = match options::load_readable(env, &self.path) {
             Err(error) if error.is_not_found() => return Ok(BTreeMap::new()),

@@ -10,6 +10,7 @@
 //! - `ingestion`: tables that were written outside of the database
 //! - `transaction`: [`Transaction`], changes that take place together unless others disturb them;
 //!   `transaction_db`: [`TransactionDb`], where they lock their keys; `locking`: those locks
+//! - `secondary`: [`Secondary`], a database that another process writes
 //! - `upkeep`: options, background work, copies and reports of an open database
 //! - `moving`: from other names to these
 //! - `closures`: merge operators and compaction filters that are closures
@@ -28,6 +29,7 @@ mod locking;
 pub mod moving;
 mod range;
 pub mod reports;
+mod secondary;
 mod snapshot;
 mod stream;
 mod transaction;
@@ -41,6 +43,7 @@ pub use database::Db;
 pub use family::Family;
 pub use groups::FamiliesCursor;
 pub use range::{Entry, Keys, Range};
+pub use secondary::Secondary;
 pub use snapshot::Snapshot;
 pub use stream::RangeStream;
 pub use transaction::{TransactOptions, Transaction, TransactionState};

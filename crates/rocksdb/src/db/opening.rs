@@ -1,7 +1,7 @@
 //! Opening a database, its column families, and what is done with a directory that is not open.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) enum Access {
     Locking(flagstone::TransactionDbOptions),
     ReadOnly { error_if_log_file_exist: bool },
     WithTtl(Duration),
-    Secondary,
+    Secondary { directory: PathBuf },
 }
 
 impl<T: ThreadMode> DBWithThreadMode<T> {
@@ -215,7 +215,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
     /// Opens a database that another process may be writing to, for reading. Reads see what
     /// [`try_catch_up_with_primary`](Self::try_catch_up_with_primary) last found; properties, sizes
     /// and lists of files are those of the opening, and so are snapshots, which cannot be used
-    /// after it has caught up. RocksDB keeps a log in `secondary_path`; it is not used here.
+    /// after it has caught up. `secondary_path` is made, and stays empty: there is no info log yet.
     ///
     /// # Errors
     /// As [`open_for_read_only`](Self::open_for_read_only).
@@ -234,7 +234,7 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
     pub fn open_cf_as_secondary<P, I, N>(
         opts: &Options,
         primary_path: P,
-        _secondary_path: P,
+        secondary_path: P,
         cfs: I,
     ) -> Result<Self, Error>
     where
@@ -242,7 +242,8 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
         I: IntoIterator<Item = N>,
         N: AsRef<str>,
     {
-        Self::open_plain(opts, primary_path.as_ref(), named(cfs), &Access::Secondary)
+        let access = Access::Secondary { directory: secondary_path.as_ref().to_path_buf() };
+        Self::open_plain(opts, primary_path.as_ref(), named(cfs), &access)
     }
 
     /// As [`open_as_secondary`](Self::open_as_secondary), with families.
@@ -252,14 +253,15 @@ impl<T: ThreadMode> DBWithThreadMode<T> {
     pub fn open_cf_descriptors_as_secondary<P, I>(
         opts: &Options,
         path: P,
-        _secondary_path: P,
+        secondary_path: P,
         cfs: I,
     ) -> Result<Self, Error>
     where
         P: AsRef<Path>,
         I: IntoIterator<Item = ColumnFamilyDescriptor>,
     {
-        Self::open_plain(opts, path.as_ref(), cfs.into_iter().collect(), &Access::Secondary)
+        let access = Access::Secondary { directory: secondary_path.as_ref().to_path_buf() };
+        Self::open_plain(opts, path.as_ref(), cfs.into_iter().collect(), &access)
     }
 
     fn open_plain(
@@ -291,7 +293,7 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
         }
         let wanted: Vec<(&str, &Options)> =
             families.iter().map(|family| (family.name.as_str(), &family.options)).collect();
-        let is_read_only = matches!(access, Access::ReadOnly { .. } | Access::Secondary);
+        let is_read_only = matches!(access, Access::ReadOnly { .. } | Access::Secondary { .. });
         let opening = Opening::new(opts, path, &wanted, is_read_only)?;
         let handle = open_handle(&opening, path, &families, access)?;
         let mut handles = BTreeMap::new();
@@ -348,15 +350,8 @@ fn open_handle(
             }
             Ok(Handle::Plain(db))
         }
-        Access::Secondary => {
-            let (path, options) = (path.to_path_buf(), options.clone());
-            let wanted: Vec<_> =
-                opening.families().iter().map(|(name, of)| (name.clone(), of.clone())).collect();
-            Ok(Handle::Following(Following::new(Box::new(move || {
-                let wanted: Vec<_> =
-                    wanted.iter().map(|(name, of)| (name.as_str(), of.clone())).collect();
-                Db::open_read_only_with_families(&path, &options, &wanted)
-            }))?))
+        Access::Secondary { directory } => {
+            Ok(Handle::Following(Box::new(Following::new(path, directory, options, &wanted)?)))
         }
     }
 }

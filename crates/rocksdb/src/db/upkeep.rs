@@ -205,11 +205,12 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
 }
 
 impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
-    /// Shows reads what the process that writes the database has written by now. Costs as much as
-    /// an opening.
+    /// Shows reads what the process that writes the database has written by now. Costs time for
+    /// what is new alone.
     ///
     /// # Errors
-    /// `NotSupported` unless the database was opened as a secondary one; what an opening says.
+    /// `NotSupported` unless the database was opened as a secondary one; `TryAgain` if the other
+    /// process changed its files again and again meanwhile; `Corruption`, `IOError`.
     pub fn try_catch_up_with_primary(&self) -> Result<(), Error> {
         Ok(self.inner.inner().catch_up()?)
     }
