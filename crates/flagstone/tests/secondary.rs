@@ -276,7 +276,7 @@ fn beside_a_writer_at_full_speed_each_state_is_one_that_the_primary_had() {
     for settings in [
         "",
         "enable_blob_files=true;min_blob_size=100;blob_write_mode=commit;blob_commit_min_size=100",
-        "recycle_log_file_num=2;wal_write_mode=mapped;max_manifest_file_size=2000",
+        "recycle_log_file_num=2;wal_write_mode=mapped;max_manifest_file_size=5000",
     ] {
         let pair = Pair::new(settings);
         let primary = pair.primary();
@@ -296,7 +296,7 @@ fn beside_a_writer_at_full_speed_each_state_is_one_that_the_primary_had() {
                     }
                     primary.write(batch).unwrap();
                     last.store(number, Ordering::Release);
-                    if number % 300 == 0 {
+                    if number.is_multiple_of(3000) {
                         primary.flush_all().unwrap();
                     }
                 }
@@ -304,7 +304,7 @@ fn beside_a_writer_at_full_speed_each_state_is_one_that_the_primary_had() {
             let follow = || {
                 let secondary = pair.secondary();
                 let (mut seen, mut rounds) = (0, 0);
-                while rounds < 40 || seen < 1500 {
+                while rounds < 40 || seen < 4000 {
                     let least = last.load(Ordering::Acquire);
                     secondary.catch_up().unwrap();
                     let now = secondary.now();

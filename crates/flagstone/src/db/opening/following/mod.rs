@@ -59,7 +59,7 @@ use crate::memtable::ArenaPool;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
 
 /// How often a state is looked for while the MANIFEST changes.
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 1000;
 
 /// A database that another process writes, Flagstone or RocksDB, followed for reading.
 ///
