@@ -149,17 +149,15 @@ fn it_follows_a_process_that_is_killed_at_any_moment() {
         let follow = secondary.get_or_insert_with(|| {
             Secondary::open(&path, &own, &options(round)).expect("the secondary opens")
         });
-        for look in 0..=LOOKS {
-            if look == LOOKS {
-                child.kill().expect("it is running");
-                child.wait().expect("it ended");
-            }
+        for _ in 0..LOOKS {
             let least = acknowledged.load(Ordering::Acquire);
             follow.catch_up().expect("it catches up");
             let last = check(&follow.now());
             assert!(last >= least.max(seen), "round {round}: {last} after {least} and {seen}");
             seen = last;
         }
+        child.kill().expect("it is running");
+        child.wait().expect("it ended");
         listener.join().expect("the listener");
         let last = acknowledged.load(Ordering::Acquire);
         follow.catch_up().expect("it catches up");
