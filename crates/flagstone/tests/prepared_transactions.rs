@@ -120,3 +120,34 @@ fn what_is_prepared_does_not_expire() {
     assert_eq!(timely.state(), TransactionState::Prepared);
     timely.commit().unwrap();
 }
+
+/// A transaction was forgotten, and nothing said why the WALs were kept.
+#[test]
+fn the_doctor_names_the_transaction_that_keeps_wals() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || {
+        Db::builder(directory.path())
+            .options(|options| options.set("max_total_wal_size", "1m").unwrap())
+            .open_transaction_db(&TransactionDbOptions::default())
+            .unwrap()
+    };
+    let db = open();
+    drop(prepared(&db, "forgotten", "a"));
+    drop(prepared(&db, "later", "b"));
+    assert!(db.doctor().unwrap().is_empty(), "it was prepared a moment ago");
+    (0..6).for_each(|at| db.put(format!("key{at}"), vec![at; 100_000]).unwrap());
+    db.flush().unwrap();
+    let told = |db: &TransactionDb| {
+        let [finding] = &db.doctor().unwrap()[..] else { panic!("{:?}", db.doctor()) };
+        finding.to_string()
+    };
+    let said = told(&db);
+    assert!(said.contains("forgotten, the oldest of 2, is prepared in"), "{said}");
+    assert!(said.contains("1 WAL of ") && said.contains("commit forgotten"), "{said}");
+    drop(db);
+
+    let db = open();
+    assert!(told(&db).contains("forgotten, the oldest of 2,"));
+    db.prepared_transactions().unwrap().iter_mut().for_each(|one| one.commit().unwrap());
+    assert!(db.doctor().unwrap().is_empty());
+}

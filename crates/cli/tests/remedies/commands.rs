@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use flagstone::TransactionDb;
 use flagstone::base::{Remedy, RemedyKind};
 use flagstone::db::Db;
 use flagstone::options::Options;
@@ -64,6 +65,27 @@ fn compacted(path: &Path, flags: &str, remedy: &Remedy) -> Tried {
     let command = named_command(&doctor(path, flags).1);
     printed(&format!("{command} --db {} {flags}", path.display()));
     Tried { before, after: advised(path, flags, remedy) }
+}
+
+/// A name that no shell takes for a word is advised in digits.
+pub fn decide_transaction() -> Tried {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db");
+    let db = TransactionDb::open(&path).unwrap();
+    let mut transaction = db.begin();
+    transaction.set_name("order 4711").unwrap();
+    transaction.put(&db, "key", "value").unwrap();
+    transaction.prepare().unwrap();
+    drop((transaction, db));
+    let remedy = Remedy::DecideTransaction { name: String::new(), is_running: false };
+    let before = advised(&path, "", &remedy);
+    let said = doctor(&path, "").1;
+    let (_, command) = said.split_once("flagstone transactions ").expect("a command");
+    let (command, _) = command.split_once(',').expect("another one");
+    printed(&format!("transactions --db {} {command}", path.display()));
+    let after = advised(&path, "", &remedy);
+    assert_eq!(Db::open(&path, &Options::default()).unwrap().get("key").unwrap().unwrap(), "value");
+    Tried { before, after }
 }
 
 const COMPACT: Remedy = Remedy::Compact {

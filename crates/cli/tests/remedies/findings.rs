@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use flagstone::base::{MergeOperator, Remedy, SubCode};
 use flagstone::batch::WriteBatch;
@@ -9,7 +11,8 @@ use flagstone::db::{Db, salvage};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, IoMode};
 use flagstone::options::{Options, WriteOptions};
-use testkit::{Call, FaultFs, Injection, Plan, QuotaFs, Sort, steps};
+use flagstone::{TransactionDbOptions, TransactionOptions};
+use testkit::{Call, FaultFs, HandClock, Injection, Plan, QuotaFs, Sort, steps};
 
 use super::{Tried, advised};
 
@@ -134,6 +137,35 @@ pub fn let_go() -> Tried {
     let before = doctor(&db);
     drop(held);
     Tried { before, after: doctor(&db) }
+}
+
+/// One transaction waits for another while the clock goes on.
+pub fn end_lock_holder() -> Tried {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Arc::new(HandClock::at(1_000));
+    let env = Env { clock: clock.clone(), ..Env::os() };
+    let db = flagstone::Db::builder(directory.path())
+        .options(|options| options.env = env)
+        .open_transaction_db(&TransactionDbOptions::default())
+        .unwrap();
+    let mut holder = db.begin();
+    holder.put(&db, "key", "first").unwrap();
+    let patient = TransactionOptions { lock_timeout: Some(Duration::MAX), ..Default::default() };
+    let mut waiter = db.begin_with(&patient);
+    let before = thread::scope(|scope| {
+        let waiting = scope.spawn(|| waiter.put(&db, "key", "second").unwrap());
+        while !db.transactions().iter().any(|other| other.waits_for.is_some()) {
+            thread::yield_now();
+        }
+        let nobody = advised(&db.doctor().unwrap());
+        assert!(nobody.is_empty(), "it has just begun to wait: {nobody:?}");
+        clock.advance(60);
+        let before = advised(&db.doctor().unwrap());
+        holder.rollback().unwrap();
+        waiting.join().unwrap();
+        before
+    });
+    Tried { before, after: advised(&db.doctor().unwrap()) }
 }
 
 pub fn another_style() -> Tried {

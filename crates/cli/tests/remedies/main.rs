@@ -104,6 +104,8 @@ states! {
     CorrectLine => errors::correct_line,
     MoveOptionsAway => commands::move_options_away,
     DecidePrepared => errors::decide_prepared,
+    DecideTransaction => commands::decide_transaction,
+    EndLockHolder => findings::end_lock_holder,
     ReadUnstamped => errors::read_unstamped,
     NameEmptyTarget => errors::name_empty_target,
     RemoveOwner => errors::remove_owner,

@@ -219,6 +219,15 @@ remedies! {
     MoveOptionsAway,
     /// Commit or roll back transactions prepared by RocksDB.
     DecidePrepared,
+    /// Commit a prepared transaction or roll it back.
+    DecideTransaction {
+        /// Its name, as `flagstone transactions` takes it.
+        name: String,
+        /// Whether the database is open.
+        is_running: bool,
+    },
+    /// End a transaction that holds a lock.
+    EndLockHolder,
     /// Read values without time stamps.
     ReadUnstamped,
     /// Name an empty directory for the salvaged database.

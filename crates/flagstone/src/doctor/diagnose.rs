@@ -126,6 +126,8 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     found.database(facts);
     found.space(facts);
     found.pins(&facts.database);
+    found.prepared(facts);
+    found.lock_waits(&facts.database);
     found.cache(facts);
     found.memtables(facts);
     found.open_files(&facts.database);
@@ -140,6 +142,14 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     }
     found.0.sort_by_key(|finding| finding.severity);
     found.0
+}
+
+/// Bytes that the memtables of all families may have by their own limits.
+pub(super) fn memtable_sizes(facts: &Facts) -> u64 {
+    let of_family = |family: &FamilyFacts| {
+        family.write_buffer_size.saturating_mul(family.max_write_buffer_number)
+    };
+    facts.families.iter().map(of_family).fold(0, u64::saturating_add)
 }
 
 pub(super) struct Findings(Vec<Finding>);
@@ -353,11 +363,10 @@ impl Findings {
             ];
             return self.add(Severity::Slow, what, advice);
         }
-        let memtables: u64 = facts
-            .families
-            .iter()
-            .map(|family| family.write_buffer_size.saturating_mul(family.max_write_buffer_number))
-            .fold(0, u64::saturating_add);
+        let memtables = memtable_sizes(facts);
+        // What transactions keep is told apart.
+        let kept = if facts.database.is_running { facts.database.prepared_kept_bytes } else { 0 };
+        let wal_bytes = wal_bytes.saturating_sub(kept);
         if wal_bytes > memtables.saturating_mul(4).max(WORTH_SHAPING) {
             let what = format!(
                 "{} of WALs are kept because some families are rarely flushed; opening the database reads them all",
@@ -500,10 +509,7 @@ impl Findings {
             self.add(Severity::Slow, what, more_memtables(&facts.database, "", but));
         }
         let DatabaseFacts { memory_bytes, .. } = facts.database;
-        let of_family = |family: &FamilyFacts| {
-            family.write_buffer_size.saturating_mul(family.max_write_buffer_number)
-        };
-        let wanted = facts.families.iter().map(of_family).fold(0, u64::saturating_add);
+        let wanted = memtable_sizes(facts);
         if most == 0 && wanted > memory_bytes {
             let what = format!(
                 "the memtables of all families ({}) may grow to {} together, but the process has {} of memory",

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::sync::Mutex;
-use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode, key_in_words};
+use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode, counted, key_in_words};
 use crate::batch::{Operation, TRANSACTION_NAME_MAX, WriteBatch};
-use crate::db::{ColumnFamily, Ticker};
+use crate::db::{ColumnFamily, DatabaseFacts, Ticker};
 use crate::front::transaction::Parked;
 use crate::transactions::TransactionDbOptions;
 use crate::transactions::locks::{
@@ -255,6 +255,28 @@ impl Engine {
         Error::new(Code::Busy, message).with_subcode(SubCode::Deadlock)
     }
 
+    /// Adds what a diagnosis goes by of locks that are waited for. Visits every lock.
+    pub(super) fn add_lock_waits(&self, facts: &mut DatabaseFacts) {
+        let Some(locking) = &self.locking else { return };
+        let owners = locking.manager.owners();
+        let waits = owners.iter().filter_map(|(owner, _)| Some((owner, owner.waits()?)));
+        let mut waits: Vec<_> =
+            waits.map(|(owner, wait)| (locking.manager.waited(&wait), owner, wait)).collect();
+        waits.sort_by_key(|(waited, ..)| *waited);
+        facts.lock_waits = waits.len() as u64;
+        let Some((waited, waiter, wait)) = waits.last() else { return };
+        facts.lock_wait_seconds = waited.as_secs();
+        facts.lock_waiter = waiter.id();
+        facts.lock_key = self.key_in_words(wait.family(), wait.key());
+        facts.lock_holders = match wait.blockers(waiter).as_slice() {
+            [] => "another transaction".to_string(),
+            [only] => locking.in_words(only),
+            [first, others @ ..] => {
+                format!("{} with {}", locking.in_words(first), counted(others.len(), "other"))
+            }
+        };
+    }
+
     fn key_in_words(&self, family: ColumnFamilyId, key: &[u8]) -> String {
         let name = self.family_name(family).unwrap_or_else(|| family.0.to_string());
         format!("key {} of column family '{name}'", key_in_words(key))
@@ -282,6 +304,14 @@ impl Locking {
     /// Hands out what was parked under a name.
     pub(super) fn unpark(&self, name: &[u8]) -> Option<Parked> {
         self.parked.lock().remove(name)
+    }
+
+    /// A transaction by its number, and its name if it has one.
+    fn in_words(&self, owner: &Owner) -> String {
+        let names = self.names.lock();
+        let name = names.iter().find(|(_, named)| named.id() == owner.id());
+        let name = name.map(|(name, _)| format!(" ('{}')", name.escape_ascii()));
+        format!("transaction {}{}", owner.id(), name.unwrap_or_default())
     }
 
     /// Gives a transaction a name that no other has.

@@ -8,15 +8,17 @@
 //!   ([`MemoryUsage`]), old snapshots and iterators ([`Pins`]), properties ([`PROPERTY_NAMES`])
 //! - Of transactions: [`TransactionInfo`], [`AwaitedKey`], [`KeyLock`], [`LockMode`],
 //!   [`Deadlock`], [`DeadlockStep`]
-//! - Whether its files are in order: [`VerifyReport`], [`CheckReport`]; what was saved of a damaged
-//!   one: [`SalvageReport`]
+//! - Whether its files are in order: [`VerifyReport`], [`CheckReport`]; what is wrong with it, and
+//!   how serious that is: [`Finding`], [`Severity`]; what was saved of a damaged one:
+//!   [`SalvageReport`]
 
 pub use crate::base::LiveSnapshot;
 pub use crate::cache::CacheStatistics;
 pub use crate::db::{
-    AutoCacheMemory, CacheMemory, CheckReport, Fault, Kept, LiveFile, LostValue, MemoryUsage,
-    PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins, SalvageProgress, SalvageReport,
-    SalvagedFamily, SalvagedFile, SalvagedKind, SpaceUsage, VerifyReport, WalFile,
+    AutoCacheMemory, CacheMemory, CheckReport, Fault, Finding, Kept, LiveFile, LostValue,
+    MemoryUsage, PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins, SalvageProgress,
+    SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, Severity, SpaceUsage, VerifyReport,
+    WalFile,
 };
 pub use crate::front::transaction_db::{AwaitedKey, KeyLock, TransactionInfo};
 pub use crate::options::{

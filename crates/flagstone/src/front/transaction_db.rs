@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::base::{ColumnFamilyId, Result};
 use crate::batch::WriteBatch;
@@ -99,6 +100,8 @@ pub struct AwaitedKey {
     pub mode: LockMode,
     /// The transactions that it waits for, by number.
     pub holders: Vec<u64>,
+    /// How long it has waited so far.
+    pub waited: Duration,
 }
 
 /// A key that is locked.
@@ -205,6 +208,7 @@ impl TransactionDb {
             key: wait.key().to_vec(),
             mode: wait.mode(),
             holders: ids(&wait.blockers(owner)),
+            waited: self.locking.manager.waited(&wait),
         })
     }
 

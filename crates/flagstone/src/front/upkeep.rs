@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{Result, SequenceNumber};
-use crate::db::{HeldCompactions, Statistics, UpdatePosition, Updates};
+use crate::db::{HeldCompactions, Statistics, UpdatePosition, Updates, diagnose};
 use crate::front::database::Db;
 use crate::front::family::Family;
 use crate::front::reports::{
-    CheckReport, DamagedFile, KeyFault, LiveFile, MemoryUsage, Pins, SpaceUsage, VerifyReport,
-    WalFile,
+    CheckReport, DamagedFile, Finding, KeyFault, LiveFile, MemoryUsage, Pins, SpaceUsage,
+    VerifyReport, WalFile,
 };
 use crate::options::{
     CompactRangeOptions, CompactionControl, FlushOptions, Options, SizeApproximationOptions,
@@ -225,6 +225,21 @@ impl Db {
     /// `IoError` if the directory cannot be listed.
     pub fn check(&self) -> Result<CheckReport> {
         self.engine().check()
+    }
+
+    /// Explains what is wrong with the database, why its writes are slow, and what to change. The
+    /// most serious finding comes first; the list is empty if all is well. In a
+    /// [`TransactionDb`](crate::TransactionDb) a lock that is waited for long is a finding.
+    ///
+    /// Looks at the directory, the shape of the trees, the properties of tables, what was counted
+    /// since the opening, and all locks.
+    ///
+    /// # Errors
+    /// `IoError` if the directory cannot be listed.
+    pub fn doctor(&self) -> Result<Vec<Finding>> {
+        let mut facts = self.engine().facts()?;
+        self.stamping().add_lock_waits(&mut facts.database);
+        Ok(diagnose(&facts))
     }
 }
 

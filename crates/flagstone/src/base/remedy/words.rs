@@ -17,6 +17,15 @@ impl fmt::Display for Remedy {
                 write!(f, "{when}set {option}={to}{but}")
             }
             Self::SetBack { .. } => self.write_setting_back(f),
+            Self::DecideTransaction { name, is_running: false } => write!(
+                f,
+                "unless the program that prepared it decides on it: flagstone transactions commit {name}, or rollback {name}"
+            ),
+            Self::DecideTransaction { name, .. } => write!(
+                f,
+                "commit it or roll it back (TransactionDb::prepared_transactions); when the database is closed: flagstone \
+                 transactions commit {name}, or rollback {name}"
+            ),
             Self::MoreMemory { when, what, but } => write!(f, "{when}{what}{but}"),
             Self::MindRateLimit { bytes_per_second } => {
                 write!(f, "they are limited to rate_limiter_bytes_per_sec={bytes_per_second}")
@@ -258,6 +267,10 @@ impl Remedy {
             }
             Self::DecidePrepared => {
                 "open it with allow_2pc, and commit the transactions that are prepared or roll them back (flagstone transactions)"
+            }
+            Self::EndLockHolder => {
+                "commit the transaction that has it, or roll it back; with an `expiration`, others take over the locks of one \
+                 that is forgotten"
             }
             Self::ReadUnstamped => "read it as it is, by `Db` or without --ttl",
             Self::NameEmptyTarget => {

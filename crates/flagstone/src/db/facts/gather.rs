@@ -195,7 +195,31 @@ fn database_facts(db: &DbInner, strays: u64, facts: &mut Facts) -> DatabaseFacts
         found.cache_auto_why = auto.why;
     }
     add_pins(db, &mut found);
+    add_prepared(db, &mut found);
     found
+}
+
+/// What is prepared and not decided, and what that keeps.
+fn add_prepared(db: &DbInner, facts: &mut DatabaseFacts) {
+    let prepared = db.pipeline.two_phase().prepared();
+    let Some(oldest) = prepared.iter().min_by_key(|batch| batch.wal) else { return };
+    facts.prepared = prepared.len() as u64;
+    facts.prepared_name = name_as_argument(&oldest.name);
+    facts.prepared_wal = oldest.wal.0;
+    (facts.prepared_kept_wals, facts.prepared_kept_bytes) = db.tree.kept_for_prepared();
+}
+
+/// A transaction's name as `flagstone transactions` takes it: as it is, if it is a word for any
+/// shell, otherwise in hexadecimal digits.
+fn name_as_argument(name: &[u8]) -> String {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/@".contains(byte);
+    match str::from_utf8(name) {
+        Ok(word) if name.iter().all(is_word) && !name.starts_with(b"-") => word.to_string(),
+        _ => {
+            let digits = name.iter().map(|byte| format!("{byte:02x}"));
+            format!("--hex {}", digits.collect::<String>())
+        }
+    }
 }
 
 /// What the oldest snapshot keeps, and the iterator that keeps most.

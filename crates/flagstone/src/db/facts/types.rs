@@ -192,6 +192,27 @@ facts! {
         iterator_seconds: u64 = 0,
         /// Where it was made.
         iterator_made_at: String = String::new(),
+        /// Transactions that are prepared and not decided.
+        prepared: u64 = 0,
+        /// Of these the one with the oldest WAL: its name, as `flagstone transactions commit` takes
+        /// it.
+        prepared_name: String = String::new(),
+        /// The number of that WAL.
+        prepared_wal: u64 = 0,
+        /// WALs that nothing but prepared transactions needs.
+        prepared_kept_wals: u64 = 0,
+        /// Bytes of them.
+        prepared_kept_bytes: u64 = 0,
+        /// Transactions that wait for the lock of a key.
+        lock_waits: u64 = 0,
+        /// Seconds for which the one that has waited longest has done so.
+        lock_wait_seconds: u64 = 0,
+        /// The transaction that has waited longest, by number.
+        lock_waiter: u64 = 0,
+        /// The key that it waits for, in words.
+        lock_key: String = String::new(),
+        /// The transactions that hold that key, in words.
+        lock_holders: String = String::new(),
     }
 }
 

@@ -217,6 +217,11 @@ impl State {
         self.oldest_needed_of_all(flushed)
     }
 
+    /// The oldest WAL that a memtable needs.
+    pub(in crate::db) fn oldest_needed_of_memtables(&self) -> FileNumber {
+        self.oldest_needed_of_all(&BTreeMap::new()).min(self.wals.kept_for_memtables(|_| false))
+    }
+
     fn oldest_needed_of_all(&self, flushed: &BTreeMap<ColumnFamilyId, FileNumber>) -> FileNumber {
         let needed = |(id, known): (&ColumnFamilyId, &FamilyState)| {
             flushed.get(id).copied().unwrap_or_else(|| known.oldest_needed_wal())

@@ -82,6 +82,15 @@ impl Tree {
         self.state.lock().wals.keep_prepared(wal);
     }
 
+    /// How many WALs are kept for nothing but what is prepared, and their bytes.
+    pub(in crate::db) fn kept_for_prepared(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        let needed = state.oldest_needed_of_memtables();
+        let kept = state.wals.prepared_from()..needed;
+        let wals = state.wals.live.iter().filter(|wal| kept.contains(&wal.number));
+        wals.fold((0, 0), |(wals, bytes), wal| (wals + 1, bytes + wal.bytes))
+    }
+
     /// A transaction that is prepared in this WAL is decided.
     pub(in crate::db) fn note_decided(&self, wal: FileNumber) {
         self.state.lock().wals.note_decided(wal);

@@ -73,10 +73,18 @@ impl OldWals {
         &self,
         is_flushed: impl Fn(&Arc<Generation>) -> bool,
     ) -> FileNumber {
+        self.kept_for_memtables(is_flushed).min(self.prepared_from())
+    }
+
+    /// The same for memtables alone.
+    pub(in crate::db) fn kept_for_memtables(
+        &self,
+        is_flushed: impl Fn(&Arc<Generation>) -> bool,
+    ) -> FileNumber {
         let is_waiting =
             |mem: &Weak<Generation>| mem.upgrade().is_some_and(|mem| !is_flushed(&mem));
         let kept = self.kept.iter().filter(|(mem, _)| is_waiting(mem)).map(|(_, wal)| *wal);
-        kept.chain([self.prepared_from()]).min().expect("there is one")
+        kept.min().unwrap_or(FileNumber(u64::MAX))
     }
 
     /// These memtables are in tables.

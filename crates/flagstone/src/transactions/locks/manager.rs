@@ -185,8 +185,8 @@ impl LockManager {
             };
             let shared_key = stripe.key(key).expect("a held key is in its table").clone();
             if waiter.is_some() {
-                let key = shared_key.clone();
-                owner.set_waits(Some(Arc::new(Wait { table: table.clone(), key, mode })));
+                let (key, since_us) = (shared_key.clone(), self.clock.now_us());
+                owner.set_waits(Some(Arc::new(Wait { table: table.clone(), key, mode, since_us })));
             }
             (waiter, shared_key)
         };
@@ -279,6 +279,11 @@ impl LockManager {
     /// The deadlocks that were found last, the newest one first.
     pub fn deadlocks(&self) -> Vec<Deadlock> {
         self.deadlocks.lock().list()
+    }
+
+    /// For how long an owner has waited.
+    pub fn waited(&self, wait: &Wait) -> Duration {
+        Duration::from_micros(self.clock.now_us().saturating_sub(wait.since_us))
     }
 
     /// How many keys are locked in all families.

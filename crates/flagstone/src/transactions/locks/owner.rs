@@ -35,6 +35,8 @@ pub struct Wait {
     pub(super) table: Arc<FamilyLocks>,
     pub(super) key: Arc<[u8]>,
     pub(super) mode: LockMode,
+    /// When it began, by the clock in microseconds.
+    pub(super) since_us: u64,
 }
 
 impl Owner {
