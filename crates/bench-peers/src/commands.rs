@@ -15,7 +15,7 @@ use crate::program;
 use crate::run::{self, Assignment, Place};
 use crate::workload::Workload;
 #[cfg(feature = "rocksdb")]
-use crate::{agree, decide};
+use crate::{agree, decide, transactions};
 use crate::{report, store};
 
 const EXAMPLES: &str = "Examples:
@@ -81,6 +81,14 @@ enum Command {
     #[cfg(feature = "rocksdb")]
     #[command(hide = true)]
     DecideTurn(decide::command::TurnArguments),
+    /// Measures small transactions, batches with an index and locks that are held, beside RocksDB
+    /// (a quarter of an hour).
+    #[cfg(feature = "rocksdb")]
+    Transactions(transactions::command::Arguments),
+    /// One part; `peers transactions` starts these.
+    #[cfg(feature = "rocksdb")]
+    #[command(hide = true)]
+    TransactionsPart(transactions::command::PartArguments),
     /// One task; `peers space` and `peers steady` start these.
     #[command(hide = true)]
     Play(command::PlayArguments),
@@ -239,6 +247,10 @@ pub fn run() -> Result<()> {
         Command::Decide(arguments) => decide::command::run(&arguments),
         #[cfg(feature = "rocksdb")]
         Command::DecideTurn(arguments) => decide::command::turn(&arguments),
+        #[cfg(feature = "rocksdb")]
+        Command::Transactions(arguments) => transactions::command::run(&arguments),
+        #[cfg(feature = "rocksdb")]
+        Command::TransactionsPart(arguments) => transactions::command::part(&arguments),
         Command::Play(arguments) => {
             print(&format!("{}\n", serde_json::to_string(&command::play_one(&arguments)?)?))
         }

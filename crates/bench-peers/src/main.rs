@@ -6,6 +6,7 @@
 //!   [`data`]: keys and values
 //! - [`program`]: builds of this program that make an engine's runs
 //! - [`agree`]: no figures: lives that Flagstone and RocksDB lead by turns
+//! - [`transactions`]: transactions, batches with an index, and locks
 //! - [`amplification`]: bytes written and bytes on the disk beside bytes that live
 //! - [`measure`], [`statistics`], [`environment`]: figures; [`store`]: the file of results;
 //!   [`report`]: tables
@@ -30,6 +31,8 @@ mod statistics;
 mod store;
 #[cfg(test)]
 mod testing;
+#[cfg(feature = "rocksdb")]
+mod transactions;
 mod tuning;
 mod work;
 mod workload;
