@@ -1,5 +1,6 @@
 //! Databases whose transactions lock their keys.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
@@ -180,20 +181,20 @@ impl TransactionDb {
     /// moment. Visits every lock.
     #[doc(alias = "GetTransactionByName")]
     pub fn transactions(&self) -> Vec<TransactionInfo> {
-        let mut owners = self.locking.manager.owners();
-        let names: Vec<(Vec<u8>, Arc<Owner>)> = {
-            let names = self.locking.names.lock();
-            names.iter().map(|(name, owner)| (name.clone(), owner.clone())).collect()
+        let mut owners: BTreeMap<u64, (Arc<Owner>, u64)> = {
+            let owners = self.locking.manager.owners().into_iter();
+            owners.map(|(owner, locks)| (owner.id(), (owner, locks))).collect()
         };
-        for (_, named) in &names {
-            if !owners.iter().any(|(owner, _)| owner.id() == named.id()) {
-                owners.push((named.clone(), 0));
+        let mut names: HashMap<u64, Vec<u8>> = {
+            let names = self.locking.names.lock();
+            for named in names.values() {
+                owners.entry(named.id()).or_insert_with(|| (named.clone(), 0));
             }
-        }
-        owners.sort_by_key(|(owner, _)| owner.id());
-        let info = |(owner, locks): (Arc<Owner>, u64)| TransactionInfo {
-            id: owner.id(),
-            name: names.iter().find(|(_, named)| named.id() == owner.id()).map(|(n, _)| n.clone()),
+            names.iter().map(|(name, owner)| (owner.id(), name.clone())).collect()
+        };
+        let info = |(id, (owner, locks)): (u64, (Arc<Owner>, u64))| TransactionInfo {
+            id,
+            name: names.remove(&id),
             locks,
             waits_for: self.awaited(&owner),
             has_expired: self.locking.manager.has_expired(&owner),

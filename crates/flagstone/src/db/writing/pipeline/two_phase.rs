@@ -30,7 +30,7 @@ pub(in crate::db) struct PreparedBatch {
     pub(in crate::db) operations: Arc<WriteBatch>,
     /// The WAL that has its section.
     pub(in crate::db) wal: FileNumber,
-    _counted: Option<Held>,
+    _counted: Held,
 }
 
 /// Those that are prepared and not decided, by name.
@@ -67,7 +67,9 @@ impl PreparedBatch {
         wal: FileNumber,
         tables: &Tables,
     ) -> Self {
-        let counted = tables.account().hold_large(MemoryKind::Writes, operations.memory_usage());
+        // There may be many, and each may be there for long.
+        let bytes = operations.memory_usage() + name.capacity() + size_of::<Self>();
+        let counted = tables.account().hold(MemoryKind::Writes, bytes);
         Self { name, operations, wal, _counted: counted }
     }
 }
