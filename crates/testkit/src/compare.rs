@@ -60,6 +60,28 @@ pub fn change(transaction: &mut Transaction, family: &front::Family, edit: &Edit
     }
 }
 
+/// [`change`], which writes values that are not short in pieces, to a blob file of their own.
+///
+/// # Errors
+/// As [`change`].
+///
+/// # Panics
+/// As [`change`].
+pub fn change_in_pieces(
+    transaction: &mut Transaction,
+    family: &front::Family,
+    edit: &Edit,
+) -> Result<()> {
+    const IN_MEMORY: usize = 60;
+    let (key, value) = match edit {
+        Edit::Put { key, value } if value.len() > IN_MEMORY => (key, value),
+        edit => return change(transaction, family, edit),
+    };
+    let mut writer = transaction.put_in_pieces(family, key)?.with_buffer(IN_MEMORY);
+    value.chunks(IN_MEMORY).try_for_each(|piece| writer.append(piece))?;
+    writer.finish()
+}
+
 /// Scans forwards.
 ///
 /// # Errors

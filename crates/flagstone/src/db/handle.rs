@@ -434,18 +434,16 @@ impl Db {
         keys: &[(&ColumnFamily, &[u8])],
     ) -> Result<()> {
         let keys = keys.iter().map(|(family, key)| (*family, *key, since.sequence()));
-        self.write_if_unwritten(options, &mut batch, since, keys)
+        let unchanged = self.unchanged(since, keys)?;
+        self.inner().pipeline.write_if_unchanged(options, &mut batch, &unchanged)
     }
 
-    /// [`Db::write_if_unchanged`] with a sequence number for each key: none of them may have been
-    /// written behind its own. None of these lies before `kept`.
-    pub(crate) fn write_if_unwritten<'a>(
+    /// That none of `keys` was written behind its sequence number, none of which lies before `kept`.
+    pub(in crate::db) fn unchanged<'a>(
         &self,
-        options: &WriteOptions,
-        batch: &mut WriteBatch,
         kept: &Snapshot,
         keys: impl Iterator<Item = (&'a ColumnFamily, &'a [u8], SequenceNumber)>,
-    ) -> Result<()> {
+    ) -> Result<Unchanged<'a>> {
         let inner = self.inner();
         if !kept.belongs_to(&inner.snapshots) {
             return Err(Error::invalid_argument("the snapshot belongs to another database"));
@@ -457,7 +455,7 @@ impl Db {
             debug_assert!(since >= kept.sequence(), "what was written may have been forgotten");
             unchanged.push(family.0.clone(), key, since);
         }
-        inner.pipeline.write_if_unchanged(options, batch, &unchanged)
+        Ok(unchanged)
     }
 
     /// Refuses a key that was written behind `since`. Others must be kept from writing it, by a

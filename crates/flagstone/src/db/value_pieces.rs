@@ -5,6 +5,8 @@
 //! has completed it and put its address into the WAL. A writer that is dropped before removes the
 //! file, and so does the next opening if the process dies.
 
+mod streamed;
+
 use std::any::Any;
 use std::sync::Arc;
 use std::{fmt, io};
@@ -19,6 +21,8 @@ use crate::db::handle::Db;
 use crate::db::reading::value_reader::ValueReader;
 use crate::db::writing::direct_blob::own_file::OwnFile;
 use crate::options::{ReadOptions, WriteOptions};
+
+pub use streamed::{Streamed, StreamedValue};
 
 /// Bytes up to which a value is gathered in memory, unless the caller says otherwise.
 const MEMORY_MAX: usize = 1 << 20;
@@ -235,9 +239,7 @@ impl BlobWriter {
                 }
                 committed.inspect_err(|error| inner.tree.refused(error))
             }
-            Pieces::Failed => {
-                Err(Error::new(Code::Aborted, "a piece of the value could not be written"))
-            }
+            Pieces::Failed => Err(failed_earlier()),
         }
     }
 }
@@ -258,6 +260,10 @@ impl io::Write for BlobWriter {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+fn failed_earlier() -> Error {
+    Error::new(Code::Aborted, "a piece of the value could not be written")
 }
 
 #[cfg(test)]

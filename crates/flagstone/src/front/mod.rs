@@ -46,6 +46,6 @@ pub use range::{Entry, Keys, Range};
 pub use secondary::Secondary;
 pub use snapshot::Snapshot;
 pub use stream::RangeStream;
-pub use transaction::{TransactOptions, Transaction, TransactionState};
+pub use transaction::{TransactOptions, Transaction, TransactionState, TransactionValueWriter};
 pub use transaction_db::TransactionDb;
 pub use view::View;

@@ -137,8 +137,8 @@ impl View {
     /// # Errors
     /// As [`View::get`].
     pub fn get_in_pieces(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
-        if self.laid_over.as_ref().is_some_and(|over| over.names(&key)) {
-            return Ok(None);
+        if let Some(over) = self.laid_over.as_ref().filter(|over| over.names(&key)) {
+            return over.in_pieces(key);
         }
         either!(self, db => db.get_in_pieces(&self.defaults(), &self.family, key))
     }

@@ -16,6 +16,7 @@ use crate::base::{
 use crate::iter::ValueResolver;
 use crate::iter::lookup::{columns_of, merge_over, merge_whole};
 use crate::memtable::{MemTable, MemTableIterator};
+use crate::transactions::streamed::StreamedValues;
 
 /// Entries of one key that a cursor steps over one by one, before it seeks.
 const STEPS_MAX: usize = 8;
@@ -70,9 +71,11 @@ pub(super) enum Base {
     Deleted,
     /// A value or an entity, as it is stored.
     Put(ValueType, Vec<u8>),
+    /// A value that was streamed, by its place among them.
+    Streamed(usize),
 }
 
-/// Nothing that a batch has lies in a blob file.
+/// Nothing that a batch has in its own bytes lies in a blob file.
 struct NoBlobs;
 
 impl ValueResolver for NoBlobs {
@@ -109,6 +112,7 @@ impl Delta {
                 return ControlFlow::Continue(());
             }
             ValueType::Value | ValueType::WideColumnEntity => Base::Put(value_type, value.to_vec()),
+            ValueType::BlobIndex => Base::Streamed(StreamedValues::place(value)),
             _ => Base::Deleted,
         };
         ControlFlow::Break(())
@@ -117,6 +121,24 @@ impl Delta {
     /// Whether the batch says nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.operands.is_empty() && self.base == Base::Below
+    }
+
+    /// The streamed value that the key has, if no merge changes it.
+    pub(super) fn streamed(&self) -> Option<usize> {
+        match self.base {
+            Base::Streamed(place) if self.operands.is_empty() => Some(place),
+            _ => None,
+        }
+    }
+
+    /// The same with a streamed value read.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub(super) fn loaded(self, streamed: &StreamedValues) -> Result<Self> {
+        let Base::Streamed(place) = self.base else { return Ok(self) };
+        let base = Base::Put(ValueType::Value, streamed.at(place)?.read()?.to_vec());
+        Ok(Self { base, ..self })
     }
 
     /// Whether what lies below the batch counts.
@@ -131,8 +153,8 @@ impl Delta {
             && operator.is_some_and(|operator| operator.merges_columns())
     }
 
-    /// The value of `key` above `below`, the value below the batch. Not for a delta that
-    /// [`needs_columns_below`](Self::needs_columns_below).
+    /// The value of `key` above `below`, the value below the batch. A streamed one must be loaded.
+    /// Not for a delta that [`needs_columns_below`](Self::needs_columns_below).
     ///
     /// # Errors
     /// `InvalidArgument` for operands without an operator; the operator's refusal.
@@ -151,17 +173,19 @@ impl Delta {
                     let columns = columns_of(key, value_type, value.into(), &NoBlobs)?;
                     Some(columns.get("").unwrap_or_default().to_vec())
                 }
+                Base::Streamed(_) => return Err(not_loaded()),
             });
         }
         let base = match &self.base {
             Base::Below => below.map(|value| (ValueType::Value, value)),
             Base::Deleted => None,
             Base::Put(value_type, value) => Some((*value_type, value.as_slice())),
+            Base::Streamed(_) => return Err(not_loaded()),
         };
         merge_over(key, base, &self.oldest_first(), operator, &NoBlobs).map(Some)
     }
 
-    /// The columns of `key` above those below the batch.
+    /// The columns of `key` above those below the batch. A streamed value must be loaded.
     ///
     /// # Errors
     /// As [`Delta::over`].
@@ -178,6 +202,7 @@ impl Delta {
                 Base::Put(value_type, value) => {
                     columns_of(key, value_type, value.into(), &NoBlobs).map(Some)
                 }
+                Base::Streamed(_) => Err(not_loaded()),
             };
         }
         // As in RocksDB, one that has nothing but the default column counts as a plain value.
@@ -191,6 +216,7 @@ impl Delta {
             }
             Base::Deleted => None,
             Base::Put(value_type, value) => Some((*value_type, value.as_slice())),
+            Base::Streamed(_) => return Err(not_loaded()),
         };
         let (value_type, merged) =
             merge_whole(key, base, &self.oldest_first(), operator, &NoBlobs)?;
@@ -200,6 +226,10 @@ impl Delta {
     fn oldest_first(&self) -> Vec<&[u8]> {
         self.operands.iter().rev().map(Vec::as_slice).collect()
     }
+}
+
+fn not_loaded() -> Error {
+    Error::not_supported("a streamed value is read before anything is merged into it")
 }
 
 /// A cursor over the keys of which a batch says something. It sees the batch as it was when the

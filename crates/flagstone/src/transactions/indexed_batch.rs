@@ -10,12 +10,13 @@ use crate::base::{
     ValueType, WideColumns,
 };
 use crate::batch::WriteBatch;
-use crate::db::{ColumnFamily, Db, Value};
+use crate::db::{ColumnFamily, Db, StreamedValue, Value};
 use crate::memtable::{MemTable, MemTableIterator, MemTableSettings};
 use crate::options::ReadOptions;
 use crate::transactions::delta::{Counting, decoded};
 use crate::transactions::overlaid::OverlaidIter;
 use crate::transactions::overlay::Overlay;
+use crate::transactions::streamed::StreamedValues;
 
 /// A [`WriteBatch`] that can be read before it is written: by itself, and as if it lay over a
 /// database.
@@ -60,8 +61,10 @@ pub struct WriteBatchWithIndex {
     batch: WriteBatch,
     indexes: BTreeMap<ColumnFamilyId, Arc<MemTable>>,
     counting: Counting,
-    /// The numbers that the next operations had when the save points were set.
-    save_points: Vec<SequenceNumber>,
+    streamed: StreamedValues,
+    /// When the save points were set: the number of the next operation, and how many values were
+    /// streamed.
+    save_points: Vec<(SequenceNumber, usize)>,
 }
 
 /// What a batch alone says of a key.
@@ -90,6 +93,8 @@ pub enum BatchEntry {
     Delete,
     /// Deletes the key, which was put at most once.
     SingleDelete,
+    /// Sets the key to a value that was written piece by piece.
+    Streamed,
 }
 
 impl WriteBatchWithIndex {
@@ -113,6 +118,25 @@ impl WriteBatchWithIndex {
         self.batch.put_cf(family, key, value)?;
         self.index(family, ValueType::Value, key, value);
         Ok(())
+    }
+
+    /// Sets the key of a streamed value to that value. Only a write that is given the
+    /// [`WriteBatchWithIndex::streamed`] values takes the batch then.
+    pub(crate) fn put_streamed(
+        &mut self,
+        family: &ColumnFamily,
+        value: StreamedValue,
+    ) -> Result<()> {
+        let key = value.key().to_vec();
+        self.batch.put_blob_index(family.id(), &key, value.index())?;
+        let entry = self.streamed.push(value);
+        self.index(family, ValueType::BlobIndex, &key, &entry);
+        Ok(())
+    }
+
+    /// The values that were written piece by piece.
+    pub(crate) fn streamed(&self) -> &StreamedValues {
+        &self.streamed
     }
 
     /// Deletes `key`.
@@ -184,7 +208,7 @@ impl WriteBatchWithIndex {
     /// nest.
     pub fn set_save_point(&mut self) {
         self.batch.set_save_point();
-        self.save_points.push(self.next_number());
+        self.save_points.push((self.next_number(), self.streamed.len()));
     }
 
     /// Removes everything added since the latest save point, and the save point. The cost does not
@@ -194,8 +218,9 @@ impl WriteBatchWithIndex {
     /// `NotFound` if there is none.
     pub fn rollback_to_save_point(&mut self) -> Result<()> {
         self.batch.rollback_to_save_point()?;
-        if let Some(number) = self.save_points.pop() {
+        if let Some((number, streamed)) = self.save_points.pop() {
             self.counting.undo_from(number);
+            self.streamed.truncate(streamed);
         }
         Ok(())
     }
@@ -215,6 +240,7 @@ impl WriteBatchWithIndex {
         self.batch.clear();
         self.indexes.clear();
         self.counting = Counting::default();
+        self.streamed = StreamedValues::default();
         self.save_points.clear();
     }
 
@@ -256,7 +282,7 @@ impl WriteBatchWithIndex {
     /// keys have another order than those of the batch.
     pub fn get(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<InBatch> {
         let key = key.as_ref();
-        let delta = self.overlay(family)?.delta(key);
+        let delta = self.overlay(family)?.delta(key).loaded(&self.streamed)?;
         if delta.is_empty() {
             return Ok(InBatch::Absent);
         }
@@ -364,7 +390,8 @@ impl WriteBatchWithIndex {
     /// # Errors
     /// As [`WriteBatchWithIndex::entries`].
     pub fn overlay(&self, family: &ColumnFamily) -> Result<Overlay> {
-        Ok(Overlay::new(self.index_of(family)?.cloned(), self.counting.clone()))
+        let index = self.index_of(family)?.cloned();
+        Ok(Overlay::new(index, self.counting.clone(), self.streamed.clone()))
     }
 }
 
@@ -388,6 +415,7 @@ impl Iterator for BatchEntries {
                 Some(ValueType::WideColumnEntity) => BatchEntry::PutEntity(decoded(&value)),
                 Some(ValueType::Merge) => BatchEntry::Merge(value),
                 Some(ValueType::SingleDeletion) => BatchEntry::SingleDelete,
+                Some(ValueType::BlobIndex) => BatchEntry::Streamed,
                 _ => BatchEntry::Delete,
             };
             entries.next();

@@ -4,6 +4,7 @@
 //! - `delta`: what a batch says of one key, and a cursor from key to key
 //! - `overlay`: [`Overlay`], what a batch said of one family, and reads through it
 //! - `overlaid`: a cursor over the database with a batch laid over it
+//! - `streamed`: values of a batch that were written piece by piece
 //!
 //! - `locks`: locks on keys, and owners that wait for them
 //! - `tracked`: the keys that a transaction uses
@@ -18,6 +19,7 @@ pub mod locks;
 mod options;
 mod overlaid;
 mod overlay;
+mod streamed;
 mod tracked;
 
 pub use indexed_batch::{BatchEntries, BatchEntry, InBatch, WriteBatchWithIndex};

@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::{Comparator, Error, MergeOperator, Result, WideColumns};
-use crate::db::{Iter, ValueReader};
+use crate::db::{Iter, StreamedValue, ValueReader};
 use crate::options::ReadOptions;
 use crate::transactions::delta::{Base, DeltaCursor};
+use crate::transactions::streamed::StreamedValues;
 
 /// Which of the two cursors stands on the current key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,16 +40,20 @@ pub struct OverlaidIter {
     upper: Option<Vec<u8>>,
     direction: Direction,
     on: On,
-    /// The value of the current key, where the batch says something of it.
+    /// The value of the current key, where the batch says something of it. Empty for a streamed one
+    /// that was not read yet.
     value: Vec<u8>,
+    /// That of the current key, if it was streamed.
+    current: Option<Arc<StreamedValue>>,
+    streamed: StreamedValues,
     failure: Option<Error>,
 }
 
 impl OverlaidIter {
     pub(super) fn new(
-        below: Iter,
+        (below, order): (Iter, Comparator),
         batch: Option<DeltaCursor>,
-        order: Comparator,
+        streamed: StreamedValues,
         operator: Option<Arc<dyn MergeOperator>>,
         options: &ReadOptions,
     ) -> Self {
@@ -62,6 +67,8 @@ impl OverlaidIter {
             direction: Direction::Forward,
             on: On::Nothing,
             value: Vec::new(),
+            current: None,
+            streamed,
             failure: None,
         }
     }
@@ -182,7 +189,12 @@ impl OverlaidIter {
     pub fn value(&mut self) -> Result<&[u8]> {
         match self.on {
             On::Below => self.below.value(),
-            On::Batch | On::Both => Ok(&self.value),
+            On::Batch | On::Both => {
+                if let Some(streamed) = self.current.as_ref().filter(|_| self.value.is_empty()) {
+                    self.value = streamed.read()?.to_vec();
+                }
+                Ok(&self.value)
+            }
             On::Nothing => panic!("the cursor is not valid"),
         }
     }
@@ -209,12 +221,15 @@ impl OverlaidIter {
     pub fn found_value(&self) -> Option<&[u8]> {
         match self.on {
             On::Below => self.below.found_value(),
-            On::Batch | On::Both => Some(&self.value),
+            On::Batch | On::Both => {
+                let is_there = self.current.is_none() || !self.value.is_empty();
+                is_there.then_some(&*self.value)
+            }
             On::Nothing => panic!("the cursor is not valid"),
         }
     }
 
-    /// The current value piece by piece, if it is large and lies in the database: as
+    /// The current value piece by piece, if it is large and lies in the database or was streamed: as
     /// [`Cursor::value_in_pieces`](crate::Cursor::value_in_pieces).
     ///
     /// # Errors
@@ -225,7 +240,10 @@ impl OverlaidIter {
     pub fn value_in_pieces(&self) -> Result<Option<ValueReader>> {
         match self.on {
             On::Below => self.below.value_in_pieces(),
-            On::Batch | On::Both => Ok(None),
+            On::Batch | On::Both => match &self.current {
+                Some(streamed) => streamed.in_pieces(),
+                None => Ok(None),
+            },
             On::Nothing => panic!("the cursor is not valid"),
         }
     }
@@ -329,7 +347,8 @@ impl OverlaidIter {
             Base::Below if self.on == On::Both => Some(self.below.columns()?),
             _ => None,
         };
-        delta.clone().columns_over(key, below, self.operator.as_deref())
+        let delta = delta.clone().loaded(&self.streamed)?;
+        delta.columns_over(key, below, self.operator.as_deref())
     }
 
     /// Makes the value of the batch's key; whether there is one.
@@ -339,6 +358,12 @@ impl OverlaidIter {
             return Ok(false);
         };
         let delta = batch.delta();
+        if let Some(place) = delta.streamed() {
+            self.current = Some(self.streamed.at(place)?.clone());
+            self.value.clear();
+            return Ok(true);
+        }
+        self.current = None;
         if delta.needs_columns_below(self.operator.as_deref()) {
             let columns = self.batch_columns()?;
             self.value =
@@ -349,7 +374,7 @@ impl OverlaidIter {
             Base::Below if self.on == On::Both => Some(self.below.value()?),
             _ => None,
         };
-        match delta.clone().over(key, below, self.operator.as_deref())? {
+        match delta.clone().loaded(&self.streamed)?.over(key, below, self.operator.as_deref())? {
             Some(value) => self.value = value,
             None => return Ok(false),
         }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::base::{Error, Result, WideColumns};
-use crate::db::{ColumnFamily, Db, Value};
+use crate::db::{ColumnFamily, Db, Value, ValueReader};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
 use crate::transactions::delta::{Counting, Delta, DeltaCursor};
 use crate::transactions::overlaid::OverlaidIter;
+use crate::transactions::streamed::StreamedValues;
 
 /// What a batch said of one family at one moment. Cheap to clone; later changes of the batch do not
 /// show.
@@ -16,11 +17,16 @@ pub struct Overlay {
     /// None if it says nothing.
     index: Option<Arc<MemTable>>,
     counting: Counting,
+    streamed: StreamedValues,
 }
 
 impl Overlay {
-    pub(super) fn new(index: Option<Arc<MemTable>>, counting: Counting) -> Self {
-        Self { index, counting }
+    pub(super) fn new(
+        index: Option<Arc<MemTable>>,
+        counting: Counting,
+        streamed: StreamedValues,
+    ) -> Self {
+        Self { index, counting, streamed }
     }
 
     pub(super) fn delta(&self, key: &[u8]) -> Delta {
@@ -31,6 +37,17 @@ impl Overlay {
     /// Whether the batch says something of `key`.
     pub fn names(&self, key: impl AsRef<[u8]>) -> bool {
         !self.delta(key.as_ref()).is_empty()
+    }
+
+    /// A reader of the value of `key`, if the batch sets it to one that was streamed.
+    ///
+    /// # Errors
+    /// `Corruption`, `IoError`.
+    pub fn in_pieces(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
+        match self.delta(key.as_ref()).streamed() {
+            Some(place) => self.streamed.at(place)?.in_pieces(),
+            None => Ok(None),
+        }
     }
 
     /// The value of `key` over that in the database.
@@ -48,10 +65,10 @@ impl Overlay {
         let delta = self.delta(key);
         if delta.needs_columns_below(family.options().merge_operator.as_deref()) {
             let below = db.get_entity(options, family, key)?;
-            return default_of(resolved_columns(delta, family, key, below));
+            return default_of(self.resolved_columns(delta, family, key, below));
         }
         let below = if delta.needs_below() { db.get_with(options, family, key)? } else { None };
-        resolved(delta, family, key, below)
+        self.resolved(delta, family, key, below)
     }
 
     /// The columns of `key` over those in the database.
@@ -68,7 +85,7 @@ impl Overlay {
         let key = key.as_ref();
         let delta = self.delta(key);
         let below = if delta.needs_below() { db.get_entity(options, family, key)? } else { None };
-        resolved_columns(delta, family, key, below)
+        self.resolved_columns(delta, family, key, below)
     }
 
     /// The columns of several keys, all as of one moment, in the order of the keys.
@@ -84,7 +101,7 @@ impl Overlay {
         let columns = keys.iter().zip(deltas).map(|(key, delta)| {
             let below =
                 if delta.needs_below() { below.next().transpose()?.flatten() } else { None };
-            resolved_columns(delta, family, key.as_ref(), below)
+            self.resolved_columns(delta, family, key.as_ref(), below)
         });
         columns.collect()
     }
@@ -104,7 +121,7 @@ impl Overlay {
             return entities.into_iter().map(default_of).collect();
         }
         let below = db.multi_get_with(options, family, &wanted);
-        all_resolved(deltas, family, keys, below)
+        self.all_resolved(deltas, family, keys, below)
     }
 
     /// [`Overlay::get`] for a task.
@@ -122,7 +139,7 @@ impl Overlay {
         check_async(family, std::slice::from_ref(&delta))?;
         let below =
             if delta.needs_below() { db.get_async(options, family, key).await? } else { None };
-        resolved(delta, family, key, below)
+        self.resolved(delta, family, key, below)
     }
 
     /// [`Overlay::multi_get`] for a task.
@@ -139,7 +156,7 @@ impl Overlay {
         }
         let wanted = wanted.into_iter().map(<[u8]>::to_vec).collect();
         let below = db.multi_get_async(options, family, wanted).await;
-        all_resolved(deltas, family, keys, below)
+        self.all_resolved(deltas, family, keys, below)
     }
 
     /// A cursor over the family.
@@ -158,7 +175,13 @@ impl Overlay {
         let cursor = self.index.as_ref().map(cursor_over);
         let below = db.iter_cf(family, options)?;
         let (order, settings) = (family.comparator().clone(), family.options());
-        Ok(OverlaidIter::new(below, cursor, order, settings.merge_operator.clone(), options))
+        Ok(OverlaidIter::new(
+            (below, order),
+            cursor,
+            self.streamed.clone(),
+            settings.merge_operator.clone(),
+            options,
+        ))
     }
 
     /// What the batch says of keys, and those of which the database is to be asked, too.
@@ -169,21 +192,56 @@ impl Overlay {
         let wanted = wanted.collect();
         (deltas, wanted)
     }
-}
 
-/// The values of keys, from what lies `below` those that need it.
-fn all_resolved<K: AsRef<[u8]>>(
-    deltas: Vec<Delta>,
-    family: &ColumnFamily,
-    keys: &[K],
-    below: Vec<Result<Option<Value>>>,
-) -> Vec<Result<Option<Value>>> {
-    let mut below = below.into_iter();
-    let values = keys.iter().zip(deltas).map(|(key, delta)| {
-        let below = if delta.needs_below() { below.next().transpose()?.flatten() } else { None };
-        resolved(delta, family, key.as_ref(), below)
-    });
-    values.collect()
+    /// The values of keys, from what lies `below` those that need it.
+    fn all_resolved<K: AsRef<[u8]>>(
+        &self,
+        deltas: Vec<Delta>,
+        family: &ColumnFamily,
+        keys: &[K],
+        below: Vec<Result<Option<Value>>>,
+    ) -> Vec<Result<Option<Value>>> {
+        let mut below = below.into_iter();
+        let values = keys.iter().zip(deltas).map(|(key, delta)| {
+            let below =
+                if delta.needs_below() { below.next().transpose()?.flatten() } else { None };
+            self.resolved(delta, family, key.as_ref(), below)
+        });
+        values.collect()
+    }
+
+    /// What a batch's delta over a value of the database amounts to.
+    fn resolved(
+        &self,
+        delta: Delta,
+        family: &ColumnFamily,
+        key: &[u8],
+        below: Option<Value>,
+    ) -> Result<Option<Value>> {
+        if delta.is_empty() {
+            return Ok(below);
+        }
+        let settings = family.options();
+        let value = delta.loaded(&self.streamed)?.over(
+            key,
+            below.as_deref(),
+            settings.merge_operator.as_deref(),
+        )?;
+        Ok(value.map(Value::from))
+    }
+
+    /// What a batch's delta over columns of the database amounts to.
+    fn resolved_columns(
+        &self,
+        delta: Delta,
+        family: &ColumnFamily,
+        key: &[u8],
+        below: Option<WideColumns>,
+    ) -> Result<Option<WideColumns>> {
+        let settings = family.options();
+        let delta = delta.loaded(&self.streamed)?;
+        delta.columns_over(key, below, settings.merge_operator.as_deref())
+    }
 }
 
 /// Refuses operands that need all columns of an entity: those are not read for tasks.
@@ -200,29 +258,4 @@ fn check_async(family: &ColumnFamily, deltas: &[Delta]) -> Result<()> {
 fn default_of(columns: Result<Option<WideColumns>>) -> Result<Option<Value>> {
     let value = |columns: WideColumns| columns.get("").unwrap_or_default().to_vec().into();
     columns.map(|columns| columns.map(value))
-}
-
-/// What a batch's delta over columns of the database amounts to.
-fn resolved_columns(
-    delta: Delta,
-    family: &ColumnFamily,
-    key: &[u8],
-    below: Option<WideColumns>,
-) -> Result<Option<WideColumns>> {
-    delta.columns_over(key, below, family.options().merge_operator.as_deref())
-}
-
-/// What a batch's delta over a value of the database amounts to.
-fn resolved(
-    delta: Delta,
-    family: &ColumnFamily,
-    key: &[u8],
-    below: Option<Value>,
-) -> Result<Option<Value>> {
-    if delta.is_empty() {
-        return Ok(below);
-    }
-    let settings = family.options();
-    let value = delta.over(key, below.as_deref(), settings.merge_operator.as_deref())?;
-    Ok(value.map(Value::from))
 }

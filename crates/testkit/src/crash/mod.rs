@@ -76,7 +76,7 @@
 //! | two-writers-plain, three-writers-plain | the same without mappings |
 //! | three-writers-blobs | the same with values in blob files before the WAL names them |
 //! | free-writers | three threads as they come: a flush that begins during a sync |
-//! | transactions | commits over families, what is taken back, conflicts, dropped transactions |
+//! | transactions | commits over families, values in pieces, what is taken back, conflicts, dropped transactions |
 //! | two-phase | transactions that are prepared, and decided before and after flushes, kills and openings |
 //! | long | a random history; sampled, not exhausted |
 

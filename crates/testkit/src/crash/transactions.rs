@@ -2,7 +2,7 @@
 
 use flagstone::base::Code;
 use flagstone::db::TwoPhase;
-use flagstone::{Db, Transaction};
+use flagstone::{Db, Family, Transaction};
 
 use super::life::{How, Life};
 use super::promises::{Batch, NEVER};
@@ -16,6 +16,12 @@ fn begin(life: &Life) -> (Db, Transaction) {
     let db = Db::around(life.db()).expect("a handle of an open database");
     let transaction = db.begin();
     (db, transaction)
+}
+
+/// Puts what is taken back into a blob file.
+fn never_in_pieces(transaction: &mut Transaction, family: &Family) {
+    let edit = Edit::Put { key: NEVER_THERE.to_vec(), value: vec![b'n'; 200] };
+    compare::change_in_pieces(transaction, family, &edit).expect("a change");
 }
 
 /// Commits a transaction that changes each of these families, and takes something back before.
@@ -33,9 +39,10 @@ pub(super) fn commit(life: &mut Life, how: How, families: &[&str]) {
     let family = |name: &str| db.column_family(name).expect("it exists");
     transaction.set_save_point();
     transaction.put(&family(families[0]), NEVER_THERE, "taken back").expect("a change");
+    never_in_pieces(&mut transaction, &family(families[0]));
     transaction.rollback_to_save_point().expect("there is a save point");
     for (name, edit) in &batch {
-        compare::change(&mut transaction, &family(name), edit).expect("a change");
+        compare::change_in_pieces(&mut transaction, &family(name), edit).expect("a change");
     }
     transaction.commit_with(&how.options()).expect("a commit");
     let edits = batch.into_iter().map(|(name, edit)| (life.family(&name), edit)).collect();
@@ -59,6 +66,7 @@ pub(super) fn conflict(life: &mut Life, name: &str) {
     let Edit::Put { key, .. } = &put else { unreachable!("a put") };
     transaction.get_for_update(&family, key).expect("a read");
     transaction.put(&family, NEVER_THERE, "refused").expect("a change");
+    never_in_pieces(&mut transaction, &family);
     life.write(How::Logged, &[(name, put)]);
     let error = transaction.commit().expect_err("a conflict");
     assert_eq!(error.code(), Code::Busy, "a commit: {error}");
@@ -69,6 +77,7 @@ pub(super) fn abandon(life: &mut Life, name: &str) {
     let (db, mut transaction) = begin(life);
     let family = db.column_family(name).expect("it exists");
     transaction.put(&family, NEVER_THERE, "dropped").expect("a change");
+    never_in_pieces(&mut transaction, &family);
 }
 
 /// A transaction that is prepared.

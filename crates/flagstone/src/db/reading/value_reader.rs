@@ -44,7 +44,7 @@ impl fmt::Debug for ValueReader {
 
 impl ValueReader {
     /// The value that an index leads to, if it is one that is read in pieces.
-    pub(super) fn open(
+    pub(in crate::db) fn open(
         tables: &Arc<Tables>,
         family: &Arc<Family>,
         current: &Arc<SuperVersion>,

@@ -6,6 +6,7 @@ use crate::db::ColumnFamily;
 use crate::front::family::Family;
 use crate::front::transaction::Transaction;
 use crate::front::transaction::control::Claim;
+use crate::front::transaction::pieces::TransactionValueWriter;
 use crate::transactions::WriteBatchWithIndex;
 
 impl Transaction {
@@ -22,6 +23,38 @@ impl Transaction {
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
         self.put_as(Claim::WRITE, family, key.as_ref(), value.as_ref())
+    }
+
+    /// Sets `key` to a value that is written piece by piece and need not fit into memory; claims
+    /// the key at once. The value is part of the transaction once
+    /// [`TransactionValueWriter::finish`] has returned, and others see it after the commit. One of
+    /// more than 1 MiB lies in a blob file of its own meanwhile.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::io::Write;
+    /// # let directory = tempfile::tempdir()?;
+    /// # let db = flagstone::Db::open(directory.path())?;
+    /// let mut transaction = db.begin();
+    /// let mut film = transaction.put_in_pieces(&db, "film")?;
+    /// (0..3).try_for_each(|_| film.write_all(&[7; 1 << 20]))?;
+    /// film.finish()?;
+    /// transaction.put(&db, "title", "Seven")?;
+    /// assert!(db.get("film")?.is_none());
+    /// transaction.commit()?;
+    /// assert_eq!(db.get_in_pieces("film")?.expect("a large value").size(), 3 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn put_in_pieces(
+        &mut self,
+        family: &Family,
+        key: impl AsRef<[u8]>,
+    ) -> Result<TransactionValueWriter<'_>> {
+        TransactionValueWriter::begin(self, family, key.as_ref())
     }
 
     /// Removes `key`, which need not be there, and claims it.
@@ -184,7 +217,12 @@ impl Transaction {
         change(&mut self.batch, family.engine_family())
     }
 
-    fn check_room(&self, family: ColumnFamilyId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    pub(super) fn check_room(
+        &self,
+        family: ColumnFamilyId,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<()> {
         let Some(most) = self.bytes_max else { return Ok(()) };
         let of_family = if family == ColumnFamilyId::DEFAULT { 0 } else { varint(family.0.into()) };
         let prefixed = |bytes: &[u8]| varint(bytes.len() as u64) + bytes.len();

@@ -2,7 +2,7 @@
 
 use crate::base::{Code, Error, Result};
 use crate::batch::WriteBatch;
-use crate::db::{ColumnFamily, Ticker, TwoPhase};
+use crate::db::{ColumnFamily, StreamedValue, Ticker, TwoPhase};
 use crate::front::transaction::control::Control;
 use crate::front::transaction::{Parked, Transaction, TransactionState};
 use crate::options::WriteOptions;
@@ -119,7 +119,8 @@ impl Transaction {
     ///
     /// # Errors
     /// - `InvalidArgument` without a name, or after the transaction was prepared or has ended.
-    /// - `NotSupported` in a database without locks. `Expired`.
+    /// - `NotSupported` in a database without locks, and with a value of more than 1 MiB from
+    ///   [`Transaction::put_in_pieces`]. `Expired`.
     /// - As [`Family::put`](crate::Family::put); then the transaction is as it was before.
     ///
     /// [`TransactionDb::prepared_transactions`]: crate::TransactionDb::prepared_transactions
@@ -141,6 +142,12 @@ impl Transaction {
         let name = locks.name().ok_or_else(|| {
             Error::invalid_argument("give the transaction a name before it is prepared")
         })?;
+        if !self.batch.streamed().all().is_empty() {
+            return Err(Error::not_supported(
+                "a transaction with a large value that was put in pieces cannot be prepared; commit \
+                 it, or put the value as a whole",
+            ));
+        }
         self.tracked.families().try_for_each(ColumnFamily::check_alive)?;
         locks.begin_commit()?;
         let owner = locks.owner.clone();
@@ -188,7 +195,8 @@ impl Transaction {
         if self.batch.is_empty() {
             return Ok(());
         }
-        self.db.engine().write_ref(options, self.batch.batch_mut())
+        let streamed = self.batch.streamed().clone();
+        StreamedValue::write(self.db.engine(), options, self.batch.batch_mut(), streamed.all())
     }
 
     fn write_validated(&mut self, options: &WriteOptions) -> Result<()> {
@@ -197,7 +205,9 @@ impl Transaction {
         };
         let keys = self.tracked.iter().map(|(family, key, tracked)| (family, key, tracked.since));
         let engine = self.db.engine();
-        let written = engine.write_if_unwritten(options, self.batch.batch_mut(), kept, keys);
+        let streamed = self.batch.streamed().clone();
+        let named = (self.batch.batch_mut(), streamed.all());
+        let written = StreamedValue::write_if_unwritten(engine, options, named, kept, keys);
         if matches!(&written, Err(error) if error.code() == Code::Busy) {
             engine.statistics().add(Ticker::TransactionConflicts, 1);
         }

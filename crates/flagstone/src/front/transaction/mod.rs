@@ -12,7 +12,8 @@
 //!   has a snapshot, it is then asked whether the key was written since. The commit is a plain
 //!   write.
 //!
-//! - `changes`: what a transaction changes; `ending`: save points, commit and rollback
+//! - `changes`: what a transaction changes, and `pieces`: values that it writes piece by piece;
+//!   `ending`: save points, commit and rollback
 //! - `prepared`: transactions that outlive the process before they are decided
 //! - `closure`: transactions that are tried again
 //! - `raw`: what packages for other interfaces need
@@ -34,10 +35,12 @@ mod changes;
 mod closure;
 mod control;
 mod ending;
+mod pieces;
 mod prepared;
 mod raw;
 
 pub use closure::TransactOptions;
+pub use pieces::TransactionValueWriter;
 pub(in crate::front) use prepared::{Parked, all_unparked, lock_prepared};
 
 /// Changes of several keys that take place together, if nobody else has written the keys that the

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::base::compression::CompressionType;
 use crate::base::{Result, Sometimes};
-use crate::batch::WriteBatch;
 use crate::blob::BlobStream;
 use crate::db::family::Family;
 use crate::db::family::direct_blobs::DirectFile;
@@ -61,27 +60,24 @@ impl DirectBlobs {
         Ok(own)
     }
 
-    /// Completes a file; a batch that sets the key to its value, and the file.
+    /// Completes a file; the address of its value, encoded, and the file.
     pub(in crate::db::writing) fn complete_own_file(
         &self,
         mut own: OwnFile,
         family: &Family,
-        key: &[u8],
-    ) -> Result<(WriteBatch, Arc<DirectFile>)> {
+    ) -> Result<(Vec<u8>, Arc<DirectFile>)> {
         let stream = own.stream.take().expect("committed once");
         let file = stream.file().clone();
         let (index, summary) = stream.finish()?;
-        let mut batch = WriteBatch::new();
         let mut encoded = Vec::new();
         index.encode(&mut encoded);
-        batch.put_blob_index(family.id, key, &encoded)?;
 
         let claim = own.claim.take().expect("until it is committed");
         let file = Arc::new(DirectFile::whole(file, CompressionType::None, summary, false, claim));
         let reader = file.sealed_reader(file.file().clone(), family, &summary);
         self.tables.keep_blob_file(summary.number, reader);
         self.context.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
-        Ok((batch, file))
+        Ok((encoded, file))
     }
 
     /// Has a file removed whose value was not committed.

@@ -55,8 +55,8 @@ pub(in crate::db) enum BlobsOfBatch<'a> {
     Nothing,
     /// Its large values were appended to files of the memtables that were active then.
     Separated { source: Source<'a>, synced: bool, used: FewUsed },
-    /// One, which holds its only value.
-    Whole(ColumnFamilyId, Arc<DirectFile>),
+    /// Files of one value each, and the families of these values.
+    Whole(SmallVec<[(ColumnFamilyId, Arc<DirectFile>); 1]>),
 }
 
 /// Mostly one: a put of one large value allocates nothing but the batch with its address.
@@ -72,20 +72,22 @@ pub(in crate::db) struct Used {
 impl BlobsOfBatch<'_> {
     pub(super) fn files(&self) -> impl Iterator<Item = &Arc<DirectFile>> {
         let (used, whole) = match self {
-            Self::Nothing => (&[][..], None),
-            Self::Separated { used, .. } => (used.as_slice(), None),
-            Self::Whole(_, file) => (&[][..], Some(file)),
+            Self::Nothing => (&[][..], &[][..]),
+            Self::Separated { used, .. } => (used.as_slice(), &[][..]),
+            Self::Whole(files) => (&[][..], files.as_slice()),
         };
-        used.iter().map(|used| &used.file).chain(whole)
+        used.iter().map(|used| &used.file).chain(whole.iter().map(|(_, file)| file))
     }
 
-    /// Gives a file of one value to the memtable that the batch goes to, once the WAL has it. Of a
+    /// Gives files of one value to the memtables that the batch goes to, once the WAL has it. Of a
     /// family that is gone, which the writer does not mind, the file goes, too.
     pub(in crate::db) fn attach(&self, commit: &Commit) {
-        let Self::Whole(family, file) = self else { return };
-        match commit.target(*family) {
-            Some(target) => target.to.mem.blobs.attach(file.clone()),
-            None => file.give_up(),
+        let Self::Whole(files) = self else { return };
+        for (family, file) in files {
+            match commit.target(*family) {
+                Some(target) => target.to.mem.blobs.attach(file.clone()),
+                None => file.give_up(),
+            }
         }
     }
 

@@ -12,12 +12,19 @@
 //!
 //! **Lock order.** commit, then state. Readers take neither.
 
+use std::sync::Arc;
+
+use smallvec::smallvec;
+
 use crate::base::checksum::Suffix;
 use crate::base::sync::{MutexGuard, Ordering};
-use crate::base::{Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode};
+use crate::base::{
+    ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode,
+};
 use crate::batch::WriteBatch;
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
+use crate::db::family::direct_blobs::DirectFile;
 use crate::db::reading::unchanged::{Asked, Unchanged};
 use crate::db::statistics::Ticker;
 use crate::db::writing::commit::{Commit, Pins};
@@ -403,10 +410,43 @@ impl Pipeline {
         let bytes = key.len() as u64 + own.value_size();
         // The value was, piece by piece.
         self.admit(options, key.len() as u64)?;
-        let (mut batch, file) = self.blobs.complete_own_file(own, family, key)?;
-        let blobs = BlobsOfBatch::Whole(family.id, file.clone());
+        let (index, file) = self.complete_own_file(own, family)?;
+        let mut batch = WriteBatch::new();
+        batch.put_blob_index(family.id, key, &index)?;
+        let blobs = BlobsOfBatch::Whole(smallvec![(family.id, file.clone())]);
         self.commit(options, &mut batch, blobs, bytes, None)
-            .inspect_err(|_| self.blobs.give_up_uncommitted(file))
+            .inspect_err(|_| self.give_up_uncommitted(file))
+    }
+
+    /// Completes a file of one value, which a batch may name that is written later.
+    pub(in crate::db) fn complete_own_file(
+        &self,
+        own: OwnFile,
+        family: &Family,
+    ) -> Result<(Vec<u8>, Arc<DirectFile>)> {
+        self.blobs.complete_own_file(own, family)
+    }
+
+    /// Has a file removed whose value was not committed.
+    pub(in crate::db) fn give_up_uncommitted(&self, file: Arc<DirectFile>) {
+        self.blobs.give_up_uncommitted(file);
+    }
+
+    /// [`Self::write`], or [`Self::write_if_unchanged`], of a batch that names files of one value.
+    /// Its other values stay in the WAL up to the flush.
+    pub(in crate::db) fn write_streamed(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        files: &[(ColumnFamilyId, Arc<DirectFile>)],
+        unchanged: Option<&Unchanged<'_>>,
+    ) -> Result<()> {
+        let bytes = batch.byte_size() as u64;
+        let _counted = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
+        let blobs = BlobsOfBatch::Whole(files.into());
+        self.admit(options, bytes)
+            .and_then(|()| self.commit(options, batch, blobs, bytes, unchanged))
+            .inspect_err(|error| self.tree.refused(error))
     }
 
     /// Whether a memtable was found full, or a flush was asked for.

@@ -24,7 +24,7 @@ fn blob_file() -> Arc<DirectFile> {
 /// loss then took a value whose record in the WAL was durable.
 #[test]
 fn a_file_that_grows_during_its_sync_is_synced_again() {
-    let blobs = BlobsOfBatch::Whole(ColumnFamilyId::DEFAULT, blob_file());
+    let blobs = BlobsOfBatch::Whole([(ColumnFamilyId::DEFAULT, blob_file())].into_iter().collect());
     let mut unsynced = UnsyncedBlobs::default();
     unsynced.note(&blobs, FileNumber(3), 5);
     let first = unsynced.all(5);
