@@ -13,6 +13,7 @@ use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions
 
 use super::judge;
 use super::past::{self, Batch, Fate, HistoryEpoch, LASTING, Moment, Passing, Unlogged};
+use super::two_phase::{self, Way};
 use crate::fault::{Call, Failure, FaultFs, Injection, Plan, Sort, sort_of};
 use crate::model::Edit;
 use crate::{CrashFs, Family, compare, fakes, settings, steps};
@@ -69,8 +70,8 @@ pub struct Life {
     may_be_poisoned: bool,
     /// The batches of earlier processes, while it is not known which of them took place.
     inherited: Option<usize>,
-    /// Batches are written by transactions, unless they delete ranges.
-    pub in_transactions: bool,
+    /// How batches are written.
+    pub way: Way,
 }
 
 impl Life {
@@ -95,7 +96,7 @@ impl Life {
             wal_is_lost: false,
             may_be_poisoned: false,
             inherited: None,
-            in_transactions: false,
+            way: Way::Whole,
         }
     }
 
@@ -208,6 +209,7 @@ impl Life {
             let created = db.create_column_family(LASTING[1], &self.options.cf);
             self.hear("create the second family", created);
         }
+        two_phase::settle(self);
         self.inherited = Some(self.past.batches.len());
         self.settle_past();
         true
@@ -343,10 +345,13 @@ impl Life {
         let sync = sync && !unlogged;
         let options = WriteOptions { sync, disable_wal: unlogged, ..WriteOptions::default() };
         let has_range = edits.iter().any(|(_, edit)| matches!(edit, Edit::DeleteRange { .. }));
-        let outcome = if self.in_transactions && !has_range {
-            by_transaction(&db, &edits, &options)
-        } else {
-            db.write_with(&options, compare::to_batch(&db, &edits))
+        let outcome = match &mut self.way {
+            Way::Transactions if !has_range => by_transaction(&db, &edits, &options),
+            Way::TwoPhases(known) if !has_range => {
+                let batch = compare::to_batch(&db, &edits);
+                two_phase::write(&db, number, batch, &options, known)
+            }
+            _ => db.write_with(&options, compare::to_batch(&db, &edits)),
         };
         let fate = Self::fate(&outcome);
         assert!(
@@ -565,7 +570,8 @@ impl Life {
     }
 }
 
-/// Writes a batch by a transaction that reads each key for update, and takes something back.
+/// Writes a batch by a transaction that reads each key for update, and takes something back. Values
+/// that are not short are written in pieces.
 fn by_transaction(db: &Db, edits: &[(String, Edit)], options: &WriteOptions) -> Result<()> {
     let db = flagstone::Db::around(db)?;
     let mut transaction = db.begin();
@@ -577,7 +583,7 @@ fn by_transaction(db: &Db, edits: &[(String, Edit)], options: &WriteOptions) -> 
         if let Edit::Put { key, .. } | Edit::Delete { key } | Edit::Merge { key, .. } = edit {
             transaction.get_for_update(&family, key)?;
         }
-        compare::change(&mut transaction, &family, edit)?;
+        compare::change_in_pieces(&mut transaction, &family, edit)?;
     }
     transaction.commit_with(options)
 }

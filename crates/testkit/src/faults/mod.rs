@@ -2,7 +2,7 @@
 //!
 //! - `past`: what was asked for and answered, and what may be found afterwards.
 //! - `life`: an application that goes on whatever happens.
-//! - [`scenarios`]: what it does.
+//! - [`scenarios`]: what it does; `two_phase`: how it prepares transactions, and what is listed.
 //! - `judge`: what must hold when the fault is over, the power has failed, or the process has died.
 //! - [`campaign`]: which call fails how.
 //! - [`allowed`]: which failures nobody has to hear of.
@@ -14,6 +14,7 @@ mod judge;
 mod life;
 mod past;
 pub mod scenarios;
+mod two_phase;
 
 pub use campaign::{Campaign, Figures, from_text as plan_from_text, run_case};
 pub use scenarios::{SCENARIOS, Scenario};
@@ -36,6 +37,7 @@ const WRITING: &[&str] = &[
     "blobs_at_commit",
     "direct",
     "transactions",
+    "two_phases",
 ];
 const LEAVING_LOGS: &[&str] = &["mixed"];
 const BY_HAND: &[&str] = &["log_by_hand", "log_by_hand_plain"];

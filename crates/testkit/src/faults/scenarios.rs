@@ -51,6 +51,12 @@ pub const SCENARIOS: &[Scenario] = &[
         prepare: open_for_transactions,
         live: transactions,
     },
+    Scenario {
+        name: "two_phases",
+        options: IN_TWO_PHASES,
+        prepare: open_for_two_phases,
+        live: two_phases,
+    },
     Scenario { name: "direct", options: DIRECT, prepare: open, live: blobs_at_commit },
     Scenario { name: "manual", options: BLOBS, prepare: a_tree, live: manual },
     Scenario { name: "subcompactions", options: IN_PARTS, prepare: a_tree, live: manual },
@@ -66,6 +72,8 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 const COMMON: Changes = &[("write_buffer_size", "3000"), ("target_file_size_base", "3000")];
+
+const IN_TWO_PHASES: Changes = &[("allow_2pc", "true")];
 
 /// Each record of a WAL is a call that can fail.
 const PLAIN: Changes = &[("wal_write_mode", "plain"), ("recycle_log_file_num", "0")];

@@ -11,12 +11,14 @@ use flagstone::options::SizeApproximationOptions;
 
 use super::journal::Crash;
 use super::life::{DIRECTORY, Life};
+use super::prepared;
 use crate::compare;
 
 impl Life {
     /// Compares everything; every second time with a recording of what the block cache is asked
     /// for.
     pub(super) fn check(&mut self) {
+        prepared::check(self);
         let trace = (self.any(2) == 0).then(|| PathBuf::from(format!("/trace-{}", self.turn)));
         if let Some(trace) = &trace {
             let begun = self.db.start_block_cache_trace(trace, &TraceOptions::default());
@@ -95,7 +97,7 @@ impl Life {
         match self.contents(&db) {
             Ok(found) => {
                 let killed = Crash { at: self.fs.changes(), is_kept: true };
-                let outcome = self.journal.check(killed, &found);
+                let outcome = self.journal.check(killed, &found, &prepared::listed(&db));
                 outcome.unwrap_or_else(|wrong| panic!("read-only: {wrong}"));
             }
             // A compaction may have removed a file meanwhile, or given back its space.

@@ -54,7 +54,10 @@ impl Case {
                 0 => World::Threads,
                 _ => World::Steps { seed: random.u64(..1 << 32), eagerness: random.u8(0..=16) },
             };
-            let settings = settings::draw(&mut random, &ALL);
+            let mut settings = settings::draw(&mut random, &ALL);
+            if generator::prepares(seed) {
+                settings.push("allow_2pc=true".parse().expect("a setting"));
+            }
             Self { world, settings, operations: operations.clone() }
         })
     }

@@ -10,6 +10,7 @@ use super::journal::{Crash, Journal};
 use super::life::{DIRECTORY, Held, Life, Tally};
 use super::operation::Power;
 use super::patience::Patience;
+use super::prepared;
 use super::setup;
 use crate::crash::{CrashFs, Disk, State, Survival};
 use crate::model::{Losses, Model};
@@ -48,6 +49,7 @@ impl Life {
         if keeps_unlogged || !self.journal.has_unlogged() {
             self.db = setup::open(DIRECTORY, &self.setup.chosen, self.model.families.keys());
             self.opened = self.fs.changes();
+            prepared::check(self);
         } else {
             // What is lost for good cannot be found by a crash that goes back to before.
             let closed = self.fs.changes();
@@ -63,7 +65,8 @@ impl Life {
         self.db = setup::open(DIRECTORY, &self.setup.chosen, &names);
         self.written.found(&self.db);
         let found = self.contents(&self.db).expect("a scan");
-        self.journal.check(crash, &found).unwrap_or_else(|wrong| panic!("after a crash: {wrong}"));
+        let checked = self.journal.check(crash, &found, &prepared::listed(&self.db));
+        checked.unwrap_or_else(|wrong| panic!("after a crash: {wrong}"));
         self.opened = self.fs.changes();
         found
     }
@@ -74,7 +77,9 @@ impl Life {
     fn go_on_from(&mut self, found: Model, earliest: usize) {
         let may_lose = found.families.values().any(|family| family.losses != Losses::default());
         self.created = if may_lose { self.opened } else { earliest };
-        self.journal = Journal::new(found.clone(), self.setup.chosen.options.atomic_flush);
+        let undecided = self.journal.prepared_as(&prepared::listed(&self.db));
+        self.journal = Journal::new(found.clone(), self.setup.chosen.options.atomic_flush)
+            .with_prepared(undecided);
         self.model = found;
     }
 

@@ -91,6 +91,14 @@ enum Kind {
     GoOn,
     Commit,
     Abandon,
+    Prepare,
+    Decide,
+}
+
+/// Whether the history of this seed prepares transactions, for which the database must be open with
+/// `allow_2pc`.
+pub fn prepares(seed: u64) -> bool {
+    transactions::prepares(seed)
 }
 
 /// The history of this seed.

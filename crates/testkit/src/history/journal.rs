@@ -10,6 +10,9 @@
 //! there up to the point in history, only the logged ones are there. With `atomic_flush` this
 //! second point is one for all families, at or after the last flush of any.
 //!
+//! **Prepared.** A transaction is listed as prepared if its prepare lies before the point in history,
+//! and its decision does not.
+//!
 //! **Algorithm.** For each family, the contents are worked out for every point in history (and
 //! every flush); the points at which they equal what was found are noted; one point must fit all
 //! families. With `atomic_flush`, one flush must, too.
@@ -19,9 +22,14 @@ use std::ops::Range;
 
 use crate::model::{Edit, Family, Model};
 
+/// Transactions that are prepared and not decided, by name, with what they will write.
+pub type Undecided = BTreeMap<Vec<u8>, Vec<(String, Edit)>>;
+
 /// What happened since the disk was last known, and when: moments count changes of the disk.
 pub struct Journal {
     base: Model,
+    /// What was prepared then.
+    prepared: Undecided,
     events: Vec<Event>,
     /// From this moment on, so many events were durable.
     durable: Vec<(usize, usize)>,
@@ -56,6 +64,15 @@ enum What {
     /// All of them, or none.
     Create(BTreeMap<String, Family>),
     Drop(String),
+    Prepare {
+        name: Vec<u8>,
+        edits: Vec<(String, Edit)>,
+    },
+    /// Its edits, if it was committed.
+    Decide {
+        name: Vec<u8>,
+        edits: Vec<(String, Edit)>,
+    },
 }
 
 /// One crash, as it limits what may be found.
@@ -71,7 +88,44 @@ impl Journal {
     /// Nothing has happened since the database held this. `flushes_together`: with `atomic_flush`.
     pub fn new(base: Model, flushes_together: bool) -> Self {
         let (events, durable, written, flushed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { base, events, durable, written, flushed, flushes_together }
+        let prepared = Undecided::new();
+        Self { base, prepared, events, durable, written, flushed, flushes_together }
+    }
+
+    /// The same with transactions that were prepared before.
+    #[must_use]
+    pub fn with_prepared(self, prepared: Undecided) -> Self {
+        Self { prepared, ..self }
+    }
+
+    /// What is prepared and not decided.
+    pub fn undecided(&self) -> Undecided {
+        self.undecided_after(self.events.len())
+    }
+
+    /// What was ever prepared under these names.
+    pub fn prepared_as(&self, names: &BTreeSet<Vec<u8>>) -> Undecided {
+        let later = self.events.iter().filter_map(|event| match &event.what {
+            What::Prepare { name, edits } => Some((name, edits)),
+            _ => None,
+        });
+        let all = self.prepared.iter().chain(later);
+        let named = all.filter(|(name, _)| names.contains(*name));
+        named.map(|(name, edits)| (name.clone(), edits.clone())).collect()
+    }
+
+    fn undecided_after(&self, count: usize) -> Undecided {
+        let mut undecided = self.prepared.clone();
+        for event in &self.events[..count] {
+            match &event.what {
+                What::Prepare { name, edits } => {
+                    undecided.insert(name.clone(), edits.clone());
+                }
+                What::Decide { name, .. } => drop(undecided.remove(name)),
+                What::Write { .. } | What::Create(_) | What::Drop(_) => {}
+            }
+        }
+        undecided
     }
 
     /// From now on `atomic_flush` is as it says; what was flushed one by one before stays so.
@@ -94,6 +148,18 @@ impl Journal {
         self.events.push(Event { begun, done, what: What::Drop(name.to_string()) });
     }
 
+    /// A transaction was prepared.
+    pub fn prepared(&mut self, begun: usize, done: usize, name: &[u8], edits: &[(String, Edit)]) {
+        let what = What::Prepare { name: name.to_vec(), edits: edits.to_vec() };
+        self.events.push(Event { begun, done, what });
+    }
+
+    /// A transaction was committed with these edits, or rolled back with none.
+    pub fn decided(&mut self, begun: usize, done: usize, name: &[u8], edits: &[(String, Edit)]) {
+        let what = What::Decide { name: name.to_vec(), edits: edits.to_vec() };
+        self.events.push(Event { begun, done, what });
+    }
+
     /// Everything logged is durable.
     pub fn synced(&mut self, moment: usize) {
         self.durable.push((moment, self.events.len()));
@@ -114,11 +180,16 @@ impl Journal {
         self.events.iter().any(|event| matches!(event.what, What::Write { logged: false, .. }))
     }
 
-    /// Whether `found` may be found after a crash.
+    /// Whether `found` may be found after a crash, and `listed` as prepared.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn check(&self, crash: Crash, found: &Model) -> Result<(), String> {
+    pub fn check(
+        &self,
+        crash: Crash,
+        found: &Model,
+        listed: &BTreeSet<Vec<u8>>,
+    ) -> Result<(), String> {
         // What changed nothing on the disk began and ended at one moment.
         let has_begun = |event: &&Event| event.begun < crash.at || event.done <= crash.at;
         let begun = self.events.iter().take_while(has_begun).count();
@@ -142,6 +213,15 @@ impl Journal {
             common.retain(|point| points.contains(point));
             by_family.push((name, points));
             fits.push(of_family);
+        }
+        let points = common.clone();
+        common.retain(|point| self.undecided_after(*point).keys().eq(listed));
+        if common.is_empty() && !points.is_empty() {
+            let names: Vec<_> = listed.iter().map(|name| name.escape_ascii().to_string()).collect();
+            return Err(format!(
+                "{names:?} are listed as prepared, and are so at no point of {points:?}; at change {}",
+                crash.at
+            ));
         }
         if !common.is_empty()
             && (!self.flushes_together || self.is_one_flush(crash, &fits, &common))
@@ -189,7 +269,7 @@ impl Journal {
             match &event.what {
                 What::Create(families) => names.extend(families.keys()),
                 What::Drop(name) => drop(names.remove(name)),
-                What::Write { .. } => {}
+                What::Write { .. } | What::Prepare { .. } | What::Decide { .. } => {}
             }
         }
         names.into_iter().cloned().collect()
@@ -210,11 +290,12 @@ impl Journal {
     }
 
     fn apply(family: &mut Family, name: &str, event: &Event, only_logged: bool) {
-        if let What::Write { edits, logged } = &event.what
-            && (*logged || !only_logged)
-        {
-            edits.iter().filter(|(of, _)| of == name).for_each(|(_, edit)| family.apply(edit));
-        }
+        let edits = match &event.what {
+            What::Write { edits, logged } if *logged || !only_logged => edits,
+            What::Decide { edits, .. } => edits,
+            _ => return,
+        };
+        edits.iter().filter(|(of, _)| of == name).for_each(|(_, edit)| family.apply(edit));
     }
 
     fn touches(&self, index: usize, name: &str, only_unlogged: bool) -> bool {
@@ -222,6 +303,7 @@ impl Journal {
             What::Write { edits, logged } => {
                 !(only_unlogged && *logged) && edits.iter().any(|(of, _)| of == name)
             }
+            What::Decide { edits, .. } => !only_unlogged && edits.iter().any(|(of, _)| of == name),
             _ => false,
         }
     }

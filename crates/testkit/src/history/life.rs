@@ -17,6 +17,7 @@ use super::case::{Case, FAMILIES, World};
 use super::journal::Journal;
 use super::operation::Operation;
 use super::patience::{Made, Patience};
+use super::prepared;
 use super::read::Reader;
 use super::setup::{self, Setup};
 use super::task::Scan;
@@ -215,6 +216,12 @@ impl Life {
             Operation::GoOn { index, steps } => transact::go_on(self, *index, steps),
             Operation::Commit { index, durability } => transact::commit(self, *index, *durability),
             Operation::Abandon(index) => transact::abandon(self, *index),
+            Operation::Prepare { durability, edits } => {
+                prepared::prepare(self, *durability, edits);
+            }
+            Operation::Decide { index, commits, durability } => {
+                prepared::decide(self, *index, *commits, *durability);
+            }
             _ if self.takes_read(operation) => {}
             _ => self.take_tree(operation),
         }

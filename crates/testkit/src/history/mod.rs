@@ -20,6 +20,7 @@ mod journal;
 mod life;
 mod operation;
 mod patience;
+mod prepared;
 mod read;
 mod setup;
 mod shrink;

@@ -271,6 +271,22 @@ pub enum Operation {
     },
     /// Drops a transaction.
     Abandon(usize),
+    /// Prepares a transaction.
+    Prepare {
+        /// How safe.
+        durability: Durability,
+        /// What it will write, in which families.
+        edits: Vec<(String, Edit)>,
+    },
+    /// Decides a transaction that is prepared.
+    Decide {
+        /// Which.
+        index: usize,
+        /// It is committed, and otherwise rolled back.
+        commits: bool,
+        /// How safe.
+        durability: Durability,
+    },
 }
 
 impl Operation {
@@ -312,6 +328,8 @@ impl Operation {
             Self::GoOn { .. } => "go-on",
             Self::Commit { .. } => "commit",
             Self::Abandon(_) => "abandon",
+            Self::Prepare { .. } => "prepare",
+            Self::Decide { .. } => "decide",
         }
     }
 }

@@ -54,6 +54,10 @@ pub fn simpler(operation: &Operation) -> Vec<Operation> {
         Operation::Commit { index, durability } if *durability != Durability::Logged => {
             vec![Operation::Commit { index: *index, durability: Durability::Logged }]
         }
+        Operation::Prepare { durability, edits } => fewer(edits)
+            .into_iter()
+            .map(|edits| Operation::Prepare { durability: *durability, edits })
+            .collect(),
         Operation::Reopen(settings) => fewer(settings).into_iter().map(Operation::Reopen).collect(),
         Operation::Background(steps) => halves(*steps).map(Operation::Background).collect(),
         Operation::Crash { power, back } => {

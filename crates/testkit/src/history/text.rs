@@ -326,9 +326,12 @@ impl fmt::Display for Operation {
             | Self::CompactFiles { .. }
             | Self::SuggestCompaction { .. }
             | Self::DeleteFiles { .. } => self.fmt_of_tree(f),
-            Self::Begin { .. } | Self::GoOn { .. } | Self::Commit { .. } | Self::Abandon(_) => {
-                self.fmt_of_transaction(f)
-            }
+            Self::Begin { .. }
+            | Self::GoOn { .. }
+            | Self::Commit { .. }
+            | Self::Abandon(_)
+            | Self::Prepare { .. }
+            | Self::Decide { .. } => self.fmt_of_transaction(f),
             Self::TakeSnapshot
             | Self::FlushAll
             | Self::Checkpoint

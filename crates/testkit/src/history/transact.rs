@@ -135,7 +135,7 @@ impl Running {
 
     fn change(&mut self, name: &str, edit: &Edit) -> Result<()> {
         let family = self.db.column_family(name)?;
-        compare::change(&mut self.transaction, &family, edit)
+        compare::change_in_pieces(&mut self.transaction, &family, edit)
     }
 
     /// Reads a key, for update if asked, and compares it with what must be there.

@@ -161,6 +161,11 @@ impl Life {
         options: &WriteOptions,
     ) {
         self.journal.wrote(begun, self.fs.changes(), written, !options.disable_wal);
+        self.note_logged(options);
+    }
+
+    /// What was logged by a write with these options, and all before it, is as durable as they ask.
+    pub(super) fn note_logged(&mut self, options: &WriteOptions) {
         self.note_handed_over();
         if options.sync {
             self.journal.synced(self.fs.changes());

@@ -30,7 +30,7 @@ fn every_option_is_drawn_or_left_out_for_a_reason() {
             .iter()
             .any(|choice| choice.name.strip_prefix("table.").unwrap_or(choice.name) == name)
     };
-    // No history prepares transactions; the crash scenario `two-phase` does.
+    // Histories that prepare transactions have it in any case.
     const ELSEWHERE: [&str; 1] = ["allow_2pc"];
     let left_out = [&TOGETHER[..], &ABOUT_OPENING, &ELSEWHERE].concat();
     let rows = flagstone::options::names::rows().map(|row| row.name);

@@ -8,6 +8,7 @@ use flagstone::options::{
 use super::super::ingested::ingest;
 use super::super::life::{DATABASE, Life};
 use super::super::past::{LASTING, Unlogged};
+use super::super::two_phase::{Known, Way, roll_back_all, stand_by};
 
 pub(super) fn nothing(_life: &mut Life) {}
 
@@ -26,8 +27,38 @@ pub(super) fn open_mixed(life: &mut Life) {
 }
 
 pub(super) fn open_for_transactions(life: &mut Life) {
-    life.in_transactions = true;
+    life.way = Way::Transactions;
     open(life);
+}
+
+pub(super) fn open_for_two_phases(life: &mut Life) {
+    life.way = Way::TwoPhases(Known::default());
+    open(life);
+}
+
+/// Transactions that are prepared and committed, beside some that are not decided while the database
+/// is flushed, closed, or its process dies.
+pub(super) fn two_phases(life: &mut Life) {
+    life.writes(6, 300);
+    stand_by(life, "first");
+    life.writes(6, 300);
+    life.flush();
+    life.settle();
+    life.read();
+    life.give_up();
+    life.open_twice();
+    life.writes(4, 300);
+    stand_by(life, "second");
+    life.flush();
+    life.close();
+    life.open_twice();
+    roll_back_all(life);
+    life.writes(4, 300);
+    life.flush();
+    life.give_up();
+    life.open_twice();
+    life.writes(2, 300);
+    life.read();
 }
 
 /// Transactions, whose commits look for conflicts in memtables and in tables.

@@ -1,12 +1,18 @@
 //! Transactions in random histories: in every fourth, so that the others stay as they are.
 
 use super::{History, Kind};
-use crate::history::operation::{Operation, TransactionStep};
+use crate::history::operation::{Durability, Operation, TransactionStep};
 use crate::model::Edit;
 
 /// How often each kind comes, in histories with transactions.
-const WEIGHTS: [(Kind, u32); 4] =
-    [(Kind::Begin, 350), (Kind::GoOn, 1200), (Kind::Commit, 350), (Kind::Abandon, 30)];
+const WEIGHTS: [(Kind, u32); 6] = [
+    (Kind::Begin, 350),
+    (Kind::GoOn, 1200),
+    (Kind::Commit, 350),
+    (Kind::Abandon, 30),
+    (Kind::Prepare, 250),
+    (Kind::Decide, 200),
+];
 
 /// Of so many keys that transactions used last one is chosen again.
 const RECENT_MAX: usize = 6;
@@ -14,6 +20,11 @@ const RECENT_MAX: usize = 6;
 /// Whether the history of this seed has transactions.
 pub(super) fn are_in(seed: u64) -> bool {
     seed % 4 == 3
+}
+
+/// Whether those of this seed may be prepared. In others that is passed over.
+pub(super) fn prepares(seed: u64) -> bool {
+    are_in(seed) && seed % 8 == 7
 }
 
 /// Adds them to a mixture, and has more be flushed and compacted while they run.
@@ -35,8 +46,21 @@ impl History {
                 Operation::Commit { index: self.below(100), durability: self.durability() }
             }
             Kind::Abandon => Operation::Abandon(self.below(100)),
+            Kind::Prepare => {
+                let count = 1 + self.below(4);
+                let edits = (0..count).map(|_| (self.family(), self.edit())).collect();
+                Operation::Prepare { durability: self.logged(), edits }
+            }
+            Kind::Decide => {
+                let (index, commits) = (self.below(100), self.percent(70));
+                Operation::Decide { index, commits, durability: self.logged() }
+            }
             other => unreachable!("{other:?} is none of a transaction"),
         }
+    }
+
+    fn logged(&mut self) -> Durability {
+        if self.percent(30) { Durability::Synced } else { Durability::Logged }
     }
 
     fn go_on(&mut self) -> Operation {

@@ -27,8 +27,14 @@ fn journal(logged: bool) -> Journal {
     journal
 }
 
+fn none() -> BTreeSet<Vec<u8>> {
+    BTreeSet::new()
+}
+
 fn may_be(journal: &Journal, at: usize, one: &str, two: &str) -> bool {
-    journal.check(Crash { at, is_kept: false }, &holding(&[("one", one), ("two", two)])).is_ok()
+    journal
+        .check(Crash { at, is_kept: false }, &holding(&[("one", one), ("two", two)]), &none())
+        .is_ok()
 }
 
 #[test]
@@ -46,7 +52,7 @@ fn what_is_found_is_a_point_in_history() {
     assert!(may_be(&journal, 8, "ab", "ac") && may_be(&journal, 8, "abd", "ac"));
     let killed = Crash { at: 8, is_kept: true };
     let after_kill = |journal: &Journal, one| {
-        journal.check(killed, &holding(&[("one", one), ("two", "ac")])).is_ok()
+        journal.check(killed, &holding(&[("one", one), ("two", "ac")]), &none()).is_ok()
     };
     assert!(!after_kill(&journal, "ab") && after_kill(&journal, "abd"));
     journal.wrote(8, 8, vec![put("one", "e")], true);
@@ -94,11 +100,32 @@ fn families_come_and_go_when_that_is_acknowledged() {
     journal.wrote(6, 7, vec![put("new", "b")], true);
     journal.dropped(8, 10, "new");
     let check = |at, found: &[(&str, &str)]| {
-        journal.check(Crash { at, is_kept: false }, &holding(found)).is_ok()
+        journal.check(Crash { at, is_kept: false }, &holding(found), &none()).is_ok()
     };
     assert!(check(4, &[("one", "")]) && check(4, &[("one", ""), ("new", "")]));
     assert!(!check(5, &[("one", "a")]) && check(5, &[("one", ""), ("new", "")]));
     assert!(check(7, &[("one", "a"), ("new", "b")]) && !check(7, &[("one", ""), ("new", "b")]));
     assert!(check(9, &[("one", ""), ("new", "")]) && check(9, &[("one", "a")]));
     assert!(!check(10, &[("one", "a"), ("new", "b")]));
+}
+
+/// Prepared at 1-2 and committed at 5-6; in between `b` was written and synced.
+#[test]
+fn what_is_prepared_is_listed_until_its_decision() {
+    let mut journal = Journal::new(holding(&[("one", "")]), false);
+    journal.prepared(1, 2, b"x", &[put("one", "a")]);
+    journal.wrote(3, 4, vec![put("one", "b")], true);
+    journal.synced(4);
+    journal.decided(5, 6, b"x", &[put("one", "a")]);
+    let check = |at, found: &str, listed: &[&str]| {
+        let listed = listed.iter().map(|name| name.as_bytes().to_vec()).collect();
+        journal.check(Crash { at, is_kept: false }, &holding(&[("one", found)]), &listed).is_ok()
+    };
+    assert!(check(2, "", &["x"]) && check(2, "", &[]), "it was not synced");
+    assert!(check(5, "b", &["x"]) && !check(5, "b", &[]), "a later write was");
+    assert!(check(6, "b", &["x"]) && check(6, "ab", &[]));
+    assert!(!check(6, "ab", &["x"]) && !check(6, "b", &[]));
+    assert!(journal.undecided().is_empty());
+    let names = BTreeSet::from([b"x".to_vec()]);
+    assert_eq!(journal.prepared_as(&names)[&b"x"[..]], [put("one", "a")]);
 }

@@ -5,6 +5,8 @@
 //! go-on:    number { step ";" }
 //! commit:   durability number
 //! abandon:  number
+//! prepare:  durability { edit ";" }
+//! decide:   "commit" | "rollback" durability number
 //! step := "get" family key | "track" family key | "change" edit | "save-point" | "roll-back"
 //! ```
 
@@ -15,6 +17,9 @@ use crate::history::operation::{Operation, TransactionStep};
 
 /// As of when a transaction reads.
 const MOMENTS: [(&str, bool); 2] = [("now", false), ("snapshot", true)];
+
+/// What becomes of a transaction that is prepared.
+const DECISIONS: [(&str, bool); 2] = [("rollback", false), ("commit", true)];
 
 fn print_step(step: &TransactionStep) -> String {
     let of_key = |name, family: &String, key: &[u8]| {
@@ -43,6 +48,16 @@ impl Operation {
                 write!(f, " {} {index}", name_of(&DURABILITIES, durability))
             }
             Self::Abandon(index) => write!(f, " {index}"),
+            Self::Prepare { durability, edits } => {
+                let edits: Vec<_> = edits.iter().map(print_edit).collect();
+                write!(f, " {} {}", name_of(&DURABILITIES, durability), edits.join(" ; "))
+            }
+            Self::Decide { index, commits, durability } => write!(
+                f,
+                " {} {} {index}",
+                name_of(&DECISIONS, commits),
+                name_of(&DURABILITIES, durability)
+            ),
             other => unreachable!("{} is none of a transaction", other.kind()),
         }
     }
@@ -61,6 +76,15 @@ impl Words<'_> {
                 Operation::Commit { index: self.number()?, durability }
             }
             "abandon" => Operation::Abandon(self.number()?),
+            "prepare" => {
+                let durability = named(&DURABILITIES, self.text()?)?;
+                Operation::Prepare { durability, edits: self.all(Self::edit)? }
+            }
+            "decide" => {
+                let commits = named(&DECISIONS, self.text()?)?;
+                let durability = named(&DURABILITIES, self.text()?)?;
+                Operation::Decide { commits, durability, index: self.number()? }
+            }
             unknown => return Err(format!("'{unknown}' is no operation")),
         })
     }
