@@ -3,22 +3,25 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flagstone::{Db, Options};
+use flagstone::{Db, Options, TransactionDbOptions, TransactionOptions};
 use pyo3::PyClassInitializer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::bytes::Input;
 use crate::family::{self, ColumnFamily};
 use crate::life::{Life, wait};
-use crate::options::{self, FamilyChoice, changes, set};
+use crate::options::{self, FamilyChoice, changes, lifetime, set};
 use crate::reader::Reader;
 use crate::snapshot::{self, Snapshot};
+use crate::transaction::{self, Transaction};
 
 /// An open database. It is its column family `default`; others are objects of their own.
 ///
-/// `Database(path, read_only=False, column_families=None, **options)` opens the database in the
-/// directory `path` with all of its column families, and makes it if there is none.
+/// `Database(path, read_only=False, locks=False, column_families=None, **options)` opens the
+/// database in the directory `path` with all of its column families, and makes it if there is none.
+/// With `locks=True` transactions lock the keys that they use.
 ///
 /// Options are given by RocksDB's names for them. They are those of the database, and of each
 /// column family that `column_families`, a `dict` of names and `dict`s of options, does not name.
@@ -32,9 +35,9 @@ pub struct Database;
 type Families = Vec<(String, FamilyChoice)>;
 
 /// A new object for a database that was just opened.
-fn initializer(db: Db) -> PyClassInitializer<Database> {
+fn initializer(db: Db, has_locks: bool) -> PyClassInitializer<Database> {
     let default = (*db).clone();
-    let reader = Reader::now(Life::begin(db), default);
+    let reader = Reader::now(Life::begin(db, has_locks), default);
     family::initializer(reader).add_subclass(Database)
 }
 
@@ -69,15 +72,18 @@ fn as_dict<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
 
 /// Opens the database in the directory `path`: see `Database`.
 #[pyfunction]
-#[pyo3(signature = (path, /, *, read_only = false, column_families = None, **options))]
+#[pyo3(signature = (
+    path, /, *, read_only = false, locks = false, column_families = None, **options
+))]
 pub fn open<'py>(
     py: Python<'py>,
     path: PathBuf,
     read_only: bool,
+    locks: bool,
     column_families: Option<&Bound<'py, PyAny>>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, Database>> {
-    Bound::new(py, Database::new(py, path, read_only, column_families, options)?)
+    Bound::new(py, Database::new(py, path, read_only, locks, column_families, options)?)
 }
 
 /// Opens the database in the directory `path` with the options that it was last open with, of
@@ -86,7 +92,7 @@ pub fn open<'py>(
 #[pyo3(signature = (path, /))]
 pub fn open_with_stored_options(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, Database>> {
     let db = wait(py, || Db::open_with_stored_options(path))?;
-    Bound::new(py, initializer(db))
+    Bound::new(py, initializer(db, false))
 }
 
 /// The names of the column families of the database in the directory `path`, which need not be
@@ -100,14 +106,20 @@ pub fn list_column_families(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Strin
 #[pymethods]
 impl Database {
     #[new]
-    #[pyo3(signature = (path, /, *, read_only = false, column_families = None, **options))]
+    #[pyo3(signature = (
+    path, /, *, read_only = false, locks = false, column_families = None, **options
+))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         read_only: bool,
+        locks: bool,
         column_families: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        if read_only && locks {
+            return Err(PyTypeError::new_err("a database that is only read has no locks"));
+        }
         let named = families(column_families)?;
         let mut settings = Options::default();
         settings.create_if_missing = !read_only;
@@ -122,8 +134,15 @@ impl Database {
                 None => builder.column_family(name, |o| *o = options),
             };
         }
-        let open = || if read_only { builder.open_read_only() } else { builder.open() };
-        Ok(initializer(wait(py, open)?))
+        let open = || match (read_only, locks) {
+            (true, _) => builder.open_read_only(),
+            (false, false) => builder.open(),
+            (false, true) => {
+                let db = builder.open_transaction_db(&TransactionDbOptions::default())?;
+                Ok((*db).clone())
+            }
+        };
+        Ok(initializer(wait(py, open)?, locks))
     }
 
     /// Where the database is.
@@ -187,6 +206,56 @@ impl Database {
     /// All column families as they are now.
     fn snapshot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Snapshot>> {
         Bound::new(slf.py(), snapshot::take(slf.py(), life(slf))?)
+    }
+
+    /// Begins a transaction: see `Transaction`. With `snapshot=True` it reads as of now. It waits
+    /// for a lock for `lock_timeout`, in seconds or as a `timedelta`; after `expiration` it cannot
+    /// be committed any more, and others may take its locks. With `deadlock_detect=True` a lock that
+    /// would be waited for in vain is refused at once. By its `name`, of up to 512 bytes, it may be
+    /// prepared. With `synced=True` it survives a loss of power.
+    #[pyo3(signature = (
+        *, synced = false, snapshot = false, name = None, deadlock_detect = false,
+        lock_timeout = None, expiration = None
+    ))]
+    fn transaction(
+        slf: &Bound<'_, Self>,
+        synced: bool,
+        snapshot: bool,
+        name: Option<Input>,
+        deadlock_detect: bool,
+        lock_timeout: Option<&Bound<'_, PyAny>>,
+        expiration: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Transaction> {
+        let options = TransactionOptions {
+            set_snapshot: snapshot,
+            deadlock_detect,
+            lock_timeout: lock_timeout.map(lifetime).transpose()?,
+            expiration: expiration.map(lifetime).transpose()?,
+            ..TransactionOptions::default()
+        };
+        Transaction::begin(slf.as_super(), synced, &options, name.as_deref())
+    }
+
+    /// Calls `work` with a transaction, commits that, and returns what `work` returned. After a
+    /// conflict it is called again with a new transaction, up to `retries` times; so it should
+    /// change nothing else.
+    #[pyo3(signature = (work, /, *, synced = false, retries = 100))]
+    fn transact<'py>(
+        slf: &Bound<'py, Self>,
+        work: &Bound<'py, PyAny>,
+        synced: bool,
+        retries: u32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        transaction::transact(slf.as_super(), work, synced, retries)
+    }
+
+    /// The transactions that are prepared and not decided, as far as no other object has them: those
+    /// that an earlier process prepared, and those whose objects are gone.
+    fn prepared_transactions(slf: &Bound<'_, Self>) -> PyResult<Vec<Transaction>> {
+        let db = life(slf).db(slf.py())?;
+        let prepared = wait(slf.py(), || flagstone::Transaction::all_prepared(db))?;
+        let of = |one| Transaction::of(slf.as_super(), false, one);
+        Ok(prepared.into_iter().map(of).collect())
     }
 
     /// Makes all writes so far survive a loss of power.

@@ -23,6 +23,7 @@ pub enum Class {
     TryAgain,
     ColumnFamilyDropped,
     Forked,
+    Expired,
 }
 
 /// A second base of the class, which is built in.
@@ -35,7 +36,7 @@ enum Like {
 }
 
 /// Name, built-in base and documentation, in the order of [`Class`].
-const CLASSES: [(&str, Like, &str); 14] = [
+const CLASSES: [(&str, Like, &str); 15] = [
     ("Error", Like::Nothing, ERROR),
     ("NotFound", Like::Nothing, "A column family, a file or a database that does not exist."),
     ("Corruption", Like::Nothing, "Damaged files, or operands that a merge operator refused."),
@@ -50,6 +51,7 @@ const CLASSES: [(&str, Like, &str); 14] = [
     ("TryAgain", Like::Nothing, "Repeating the operation may succeed."),
     ("ColumnFamilyDropped", Like::Nothing, "The column family was dropped."),
     ("Forked", Like::Nothing, "The database was opened by a parent of this process."),
+    ("Expired", Like::Nothing, "The transaction took longer than its `expiration`."),
 ];
 
 const ERROR: &str = "What the engine refuses or fails at: the base of all errors here.
@@ -107,6 +109,11 @@ pub fn error(py: Python<'_>, class: Class, message: impl Into<String>) -> PyErr 
     }
 }
 
+/// Whether an exception is of this class.
+pub fn is_of(py: Python<'_>, raised: &PyErr, class: Class) -> bool {
+    types(py).is_ok_and(|types| raised.is_instance(py, types[class as usize].bind(py)))
+}
+
 fn class_of(code: Code) -> Class {
     match code {
         Code::NotFound => Class::NotFound,
@@ -121,6 +128,7 @@ fn class_of(code: Code) -> Class {
         Code::Busy => Class::Busy,
         Code::TryAgain => Class::TryAgain,
         Code::ColumnFamilyDropped => Class::ColumnFamilyDropped,
+        Code::Expired => Class::Expired,
         _ => Class::Error,
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! - `database`: `Database` and how it is opened; `family`: `ColumnFamily`; `snapshot`: `Snapshot`
 //! - `reader`: what these three have in common, the reads of one column family
-//! - `range`: `Range` and `Iterator`, entries in order; `batch`: `Batch`
+//! - `range`: `Range` and `Iterator`, entries in order; `batch`: `Batch`; `transaction`:
+//!   `Transaction`
 //! - `value`: `Value`, bytes that Python reads where they lie; `bytes`: bytes that Python gives
 //! - `options`: keyword arguments as options; `merge`: merge operators written in Python
 //! - `life`: whether a database may still be used; `errors`: the classes of errors
@@ -13,7 +14,7 @@
 //!    the interpreter before it can release what the call waits for.
 //! 2. What may wait when it is dropped is dropped detached, too (`life::Held`).
 //! 3. A lock of this crate that is taken while attached is never held by a detached thread that
-//!    waits; `Iterator` is the exception, and asks with `try_lock`.
+//!    waits; `Iterator` and `Transaction` are the exceptions, and ask with `try_lock`.
 //! 4. All classes are frozen: what changes lies behind a lock.
 
 mod batch;
@@ -27,6 +28,7 @@ mod options;
 mod range;
 mod reader;
 mod snapshot;
+mod transaction;
 mod value;
 
 use pyo3::prelude::*;
@@ -48,6 +50,7 @@ fn package(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<range::Range>()?;
     module.add_class::<range::Iterator>()?;
     module.add_class::<batch::Batch>()?;
+    module.add_class::<transaction::Transaction>()?;
     module.add_class::<value::Value>()?;
     module.add_class::<merge::MergeOperator>()?;
     module.add_function(wrap_pyfunction!(database::open, module)?)?;

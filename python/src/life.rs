@@ -92,13 +92,15 @@ impl<T: Send + 'static> Drop for Held<T> {
 /// The life of a database, from its opening to its close.
 pub struct Life {
     db: Held<Db>,
+    has_locks: bool,
     is_closed: AtomicBool,
 }
 
 impl Life {
     /// Begins the life of a database that was just opened.
-    pub fn begin(db: Db) -> Arc<Self> {
-        let life = Arc::new(Self { db: Held::new(db), is_closed: AtomicBool::new(false) });
+    pub fn begin(db: Db, has_locks: bool) -> Arc<Self> {
+        let is_closed = AtomicBool::new(false);
+        let life = Arc::new(Self { db: Held::new(db), has_locks, is_closed });
         let mut open = lock(&OPEN);
         open.retain(|other| other.strong_count() > 0);
         open.push(Arc::downgrade(&life));
@@ -108,6 +110,11 @@ impl Life {
     /// The database. `Closed` or `Forked` if it may not be used.
     pub fn db(&self, py: Python<'_>) -> PyResult<&Db> {
         self.check(py).map(|()| self.db.part())
+    }
+
+    /// Whether its transactions lock keys.
+    pub fn has_locks(&self) -> bool {
+        self.has_locks
     }
 
     /// Where the database is, whether open or not.

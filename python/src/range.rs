@@ -5,9 +5,11 @@ use std::ops;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use flagstone::{Entry, Keys, Range as Entries, View};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
+use crate::bytes::Input;
 use crate::errors::{Class, error};
 use crate::life::{Held, Life, wait};
 use crate::reader::Reader;
@@ -27,6 +29,25 @@ pub enum Bounds {
 impl Bounds {
     /// All entries.
     pub const ALL: Self = Self::Between(None, None);
+}
+
+/// The keys from `start` on and before `stop`.
+pub fn between(start: Option<Input>, stop: Option<Input>) -> Bounds {
+    let owned = |key: Option<Input>| key.map(|key| key.to_vec());
+    Bounds::Between(owned(start), owned(stop))
+}
+
+/// The keys from `start` on and before `stop`, or those with a prefix.
+pub fn bounds(
+    start: Option<Input>,
+    stop: Option<Input>,
+    prefix: Option<Input>,
+) -> PyResult<Bounds> {
+    match prefix {
+        None => Ok(between(start, stop)),
+        Some(prefix) if start.is_none() && stop.is_none() => Ok(Bounds::Prefix(prefix.to_vec())),
+        Some(_) => Err(PyTypeError::new_err("start and stop, or a prefix; not both")),
+    }
 }
 
 /// What an iterator gives of each entry.
@@ -152,6 +173,11 @@ impl Iterator {
         is_reversed: bool,
     ) -> PyResult<Self> {
         let entries = reader.read(py, |view| Ok(open(view, bounds)))?;
+        Ok(Self::over(Arc::clone(reader.life()), entries, items, is_reversed))
+    }
+
+    /// Iterates over these entries of a database.
+    pub fn over(life: Arc<Life>, entries: Entries, items: Items, is_reversed: bool) -> Self {
         let source = match items {
             Items::Keys => Source::Keys(entries.keys()),
             Items::Entries | Items::Values => Source::Entries(entries),
@@ -165,7 +191,7 @@ impl Iterator {
             has_ended: false,
         };
         let state = State { running: Some(Held::new(running)), error: None };
-        Ok(Self { life: Arc::clone(reader.life()), state: Mutex::new(state) })
+        Self { life, state: Mutex::new(state) }
     }
 
     /// Uses the state, if no other thread does.
@@ -180,7 +206,8 @@ impl Iterator {
     }
 }
 
-fn open(view: &View, bounds: &Bounds) -> Entries {
+/// The entries of a view within bounds.
+pub fn open(view: &View, bounds: &Bounds) -> Entries {
     match bounds {
         Bounds::Prefix(prefix) => view.prefix(prefix),
         Bounds::Between(start, stop) => {

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyList};
 use crate::bytes::Input;
 use crate::errors::{Class, error};
 use crate::life::{Held, Life, lock, wait};
-use crate::range::{Bounds, Items, Iterator, Range};
+use crate::range::{Bounds, Items, Iterator, Range, between, bounds};
 use crate::value::Value;
 
 /// A snapshot, until it is closed.
@@ -227,18 +227,5 @@ impl Reader {
         prefix: Option<Input>,
     ) -> PyResult<Range> {
         Ok(Range::of(slf.unbind(), bounds(start, stop, prefix)?, Items::Entries))
-    }
-}
-
-fn between(start: Option<Input>, stop: Option<Input>) -> Bounds {
-    let owned = |key: Option<Input>| key.map(|key| key.to_vec());
-    Bounds::Between(owned(start), owned(stop))
-}
-
-fn bounds(start: Option<Input>, stop: Option<Input>, prefix: Option<Input>) -> PyResult<Bounds> {
-    match prefix {
-        None => Ok(between(start, stop)),
-        Some(prefix) if start.is_none() && stop.is_none() => Ok(Bounds::Prefix(prefix.to_vec())),
-        Some(_) => Err(PyTypeError::new_err("start and stop, or a prefix; not both")),
     }
 }
