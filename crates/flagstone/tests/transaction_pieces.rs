@@ -112,7 +112,8 @@ fn what_is_streamed_is_seen_by_the_transaction_alone_until_it_is_committed() {
         assert!(cursor.value_in_pieces().unwrap().is_some());
         assert_eq!(cursor.value().unwrap(), film(1));
         cursor.next();
-        assert_eq!((cursor.key(), cursor.value().unwrap()), (&b"z"[..], &b"last"[..]));
+        assert_eq!(cursor.key(), b"z");
+        assert_eq!(cursor.value().unwrap(), b"last");
         assert!(cursor.value_in_pieces().unwrap().is_none());
         cursor.prev();
         assert_eq!(cursor.value().unwrap(), film(1));
