@@ -254,7 +254,8 @@ fn a_large_one_cannot_be_prepared_and_a_small_one_can() {
     writer.append(b"clip").unwrap();
     writer.finish().unwrap();
     transaction.prepare().unwrap();
-    drop((transaction, db));
+    drop(transaction);
+    db.close().unwrap();
     let Kind::Locking(db) = open(directory.path(), true) else { panic!("it has locks") };
     db.prepared_transactions().unwrap()[0].commit().unwrap();
     assert_eq!(db.get("clip").unwrap().unwrap(), "clip");
