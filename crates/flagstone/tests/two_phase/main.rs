@@ -448,3 +448,31 @@ fn copies_have_what_is_prepared() {
         db.close().unwrap();
     }
 }
+
+/// Whoever had followed the WALs up to a commit of something prepared could not go on from there:
+/// its record alone does not say how many sequence numbers it took.
+#[test]
+fn a_replica_goes_on_behind_a_commit() {
+    let directory = temporary();
+    let mut options = two_phase();
+    options.set("WAL_ttl_seconds", "3600").unwrap();
+    let db = Db::open(directory.path(), &options).unwrap();
+    prepare(&db, "first", &[("a", "1"), ("b", "1")]);
+    db.put("c", "1").unwrap();
+    db.flush_all().unwrap();
+    prepare(&db, "second", &[("d", "1")]);
+    commit(&db, "first");
+    db.put("e", "1").unwrap();
+    TwoPhase::of(&db).rollback(&WriteOptions::default(), "second").unwrap();
+    db.put("f", "1").unwrap();
+
+    let mut updates = db.get_updates_since(1).unwrap();
+    let mut counts = Vec::new();
+    while let Some(update) = updates.next_update().unwrap() {
+        let after = db.get_updates_after(update.position).unwrap();
+        assert_eq!(after.next_sequence(), update.next_sequence);
+        counts.push(update.batch.count());
+    }
+    counts.retain(|count| *count > 0);
+    assert_eq!(counts, [1, 2, 1, 1]);
+}

@@ -240,17 +240,28 @@ fn held(db: &DbInner, wal: &WalFile, limit: u64, position: UpdatePosition) -> Re
         let locate =
             |error: Error| error.at(wal.reader.file().path()).at_offset(wal.reader.record_offset());
         let batch = BatchView::parse(record).map_err(locate)?;
-        if batch.next_sequence() < position.next_sequence {
+        if batch.sequence() > position.next_sequence {
+            break;
+        }
+        // How many numbers a commit takes is told by what was prepared, perhaps in another WAL.
+        let is_marked = batch.validate().is_ok_and(|summary| summary.has_transaction_markers);
+        if !is_marked && batch.next_sequence() < position.next_sequence {
             continue;
         }
-        if batch.next_sequence() > position.next_sequence {
+        if !is_marked && batch.next_sequence() > position.next_sequence {
             break;
         }
         if crc32c(record) == position.checksum {
-            let lowest = end_without_empty_ranges(batch).map_err(locate)?;
+            let lowest = if is_marked {
+                position.next_sequence
+            } else {
+                end_without_empty_ranges(batch).map_err(locate)?
+            };
             return Ok(Some(Held::Same(Box::new(Follows { wal, lowest }))));
         }
-        held = Held::Other;
+        if !is_marked {
+            held = Held::Other;
+        }
     }
     Ok(Some(held))
 }
