@@ -6,7 +6,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a story that fails ends the test")]
 
-#[allow(dead_code, reason = "each binary of tests uses some of it")]
 mod common;
 
 use common::{pages_are_small, resident, temporary};

@@ -3,8 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
-#[path = "common/mod.rs"]
-#[expect(dead_code, reason = "each binary of tests uses some of it")]
 mod common;
 
 use std::ops::Deref;
