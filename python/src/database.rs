@@ -210,8 +210,8 @@ impl Database {
 
     /// Begins a transaction: see `Transaction`. With `snapshot=True` it reads as of now. It waits
     /// for a lock for `lock_timeout`, in seconds or as a `timedelta`; after `expiration` it cannot
-    /// be committed any more, and others may take its locks. With `deadlock_detect=True` a lock that
-    /// would be waited for in vain is refused at once. By its `name`, of up to 512 bytes, it may be
+    /// be committed any more, and others may take its locks. With `deadlock_detect=True` a lock
+    /// that would never be had is refused at once. By its `name`, of up to 512 bytes, it may be
     /// prepared. With `synced=True` it survives a loss of power.
     #[pyo3(signature = (
         *, synced = false, snapshot = false, name = None, deadlock_detect = false,
@@ -249,8 +249,8 @@ impl Database {
         transaction::transact(slf.as_super(), work, synced, retries)
     }
 
-    /// The transactions that are prepared and not decided, as far as no other object has them: those
-    /// that an earlier process prepared, and those whose objects are gone.
+    /// The transactions that are prepared and not decided, as far as no other object has them:
+    /// those that an earlier process prepared, and those whose objects are gone.
     fn prepared_transactions(slf: &Bound<'_, Self>) -> PyResult<Vec<Transaction>> {
         let db = life(slf).db(slf.py())?;
         let prepared = wait(slf.py(), || flagstone::Transaction::all_prepared(db))?;

@@ -247,8 +247,8 @@ impl Transaction {
         Ok(value.map(|value| PyBytes::new(py, &value)))
     }
 
-    /// Pairs of key and value in order, as the transaction sees them now: all, those from `start` on
-    /// and before `stop`, or those whose keys begin with `prefix`.
+    /// Pairs of key and value in order, as the transaction sees them now: all, those from `start`
+    /// on and before `stop`, or those whose keys begin with `prefix`.
     #[pyo3(signature = (start = None, stop = None, *, prefix = None, family = None))]
     fn items(
         &self,

@@ -1,5 +1,5 @@
-//! Large values that transactions write piece by piece: invisible until the commit, and gone without
-//! it, with their files.
+//! Large values that transactions write piece by piece: invisible until the commit, and gone
+//! without it, with their files.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 

@@ -63,6 +63,7 @@ const SPREAD: &[(&str, &str, usize)] = &[
 /// Where `unsafe` may stand; each file proves every block.
 const UNSAFE_FILES: &[&str] = &[
     "crates/bench-peers/src/decide/rocksdb.rs",
+    "crates/bench-peers/src/transactions/rocksdb.rs",
     "crates/bench-peers/src/engine/leveldb.rs",
     "crates/bench-peers/src/engine/lmdb.rs",
     "crates/flagstone/src/base/allocator.rs",

@@ -4,8 +4,8 @@
 //! - [`exercise`]: what a part does
 //! - [`flagstone`], [`rocksdb`]: the two engines
 //!
-//! Nothing is synced. Both engines have the same cache, filters and memtables; otherwise they are as
-//! they come.
+//! Nothing is synced. Both engines have the same cache, filters and memtables; otherwise they are
+//! as they come.
 
 pub mod command;
 mod exercise;

@@ -438,7 +438,8 @@ impl Db {
         self.inner().pipeline.write_if_unchanged(options, &mut batch, &unchanged)
     }
 
-    /// That none of `keys` was written behind its sequence number, none of which lies before `kept`.
+    /// That none of `keys` was written behind its sequence number. None of these lies before
+    /// `kept`.
     pub(in crate::db) fn unchanged<'a>(
         &self,
         kept: &Snapshot,

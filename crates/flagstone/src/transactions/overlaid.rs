@@ -229,8 +229,8 @@ impl OverlaidIter {
         }
     }
 
-    /// The current value piece by piece, if it is large and lies in the database or was streamed: as
-    /// [`Cursor::value_in_pieces`](crate::Cursor::value_in_pieces).
+    /// The current value piece by piece, if it is large and lies in the database or was streamed:
+    /// as [`Cursor::value_in_pieces`](crate::Cursor::value_in_pieces).
     ///
     /// # Errors
     /// As [`OverlaidIter::value`].

@@ -10,8 +10,8 @@
 //! there up to the point in history, only the logged ones are there. With `atomic_flush` this
 //! second point is one for all families, at or after the last flush of any.
 //!
-//! **Prepared.** A transaction is listed as prepared if its prepare lies before the point in history,
-//! and its decision does not.
+//! **Prepared.** A transaction is listed as prepared if its prepare lies before the point in
+//! history, and its decision does not.
 //!
 //! **Algorithm.** For each family, the contents are worked out for every point in history (and
 //! every flush); the points at which they equal what was found are noted; one point must fit all

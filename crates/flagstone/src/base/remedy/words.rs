@@ -17,15 +17,7 @@ impl fmt::Display for Remedy {
                 write!(f, "{when}set {option}={to}{but}")
             }
             Self::SetBack { .. } => self.write_setting_back(f),
-            Self::DecideTransaction { name, is_running: false } => write!(
-                f,
-                "unless the program that prepared it decides on it: flagstone transactions commit {name}, or rollback {name}"
-            ),
-            Self::DecideTransaction { name, .. } => write!(
-                f,
-                "commit it or roll it back (TransactionDb::prepared_transactions); when the database is closed: flagstone \
-                 transactions commit {name}, or rollback {name}"
-            ),
+            Self::DecideTransaction { .. } => self.write_decision(f),
             Self::MoreMemory { when, what, but } => write!(f, "{when}{what}{but}"),
             Self::MindRateLimit { bytes_per_second } => {
                 write!(f, "they are limited to rate_limiter_bytes_per_sec={bytes_per_second}")
@@ -126,6 +118,21 @@ impl Remedy {
                  own options"
             ),
             Self::SetBack { option, to, .. } => write!(f, "open the database with {option}={to}"),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_decision(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DecideTransaction { name, is_running: false } => write!(
+                f,
+                "unless the program that prepared it decides on it: flagstone transactions commit {name}, or rollback {name}"
+            ),
+            Self::DecideTransaction { name, .. } => write!(
+                f,
+                "commit it or roll it back (TransactionDb::prepared_transactions); when the database is closed: flagstone \
+                 transactions commit {name}, or rollback {name}"
+            ),
             _ => Ok(()),
         }
     }

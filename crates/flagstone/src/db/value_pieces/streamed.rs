@@ -138,8 +138,8 @@ impl StreamedValue {
         }
     }
 
-    /// The same, if none of `keys` was written behind its sequence number. None of these lies before
-    /// `kept`.
+    /// The same, if none of `keys` was written behind its sequence number. None of these lies
+    /// before `kept`.
     ///
     /// # Errors
     /// As [`Db::write_if_unchanged`].

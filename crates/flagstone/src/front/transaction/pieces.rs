@@ -1,7 +1,7 @@
 //! Values that a transaction writes piece by piece.
 //!
-//! The pieces of a large one go to a blob file of its own. The file belongs to the transaction until
-//! the commit names it; given up before, it is removed, and so it is by the next opening if the
+//! The pieces of a large one go to a blob file of its own. The file belongs to the transaction
+//! until the commit names it. Given up before, it is removed; the next opening removes it if the
 //! process dies.
 
 use std::{fmt, io};
@@ -58,8 +58,8 @@ impl<'t> TransactionValueWriter<'t> {
     /// Sets the key to the value, in the transaction.
     ///
     /// # Errors
-    /// As [`Transaction::put`] and [`TransactionValueWriter::append`]. The transaction is then as it
-    /// was before.
+    /// As [`Transaction::put`] and [`TransactionValueWriter::append`]. The transaction is then as
+    /// it was before.
     pub fn finish(self) -> Result<()> {
         let Self { transaction, family, key, pieces } = self;
         transaction.check(&family)?;

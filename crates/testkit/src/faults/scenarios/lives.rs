@@ -36,8 +36,8 @@ pub(super) fn open_for_two_phases(life: &mut Life) {
     open(life);
 }
 
-/// Transactions that are prepared and committed, beside some that are not decided while the database
-/// is flushed, closed, or its process dies.
+/// Transactions that are prepared and committed, beside some that are not decided while the
+/// database is flushed, closed, or its process dies.
 pub(super) fn two_phases(life: &mut Life) {
     life.writes(6, 300);
     stand_by(life, "first");
