@@ -134,6 +134,33 @@ fn a_database_is_opened_with_the_options_that_it_had() {
 }
 
 #[test]
+fn a_program_adds_to_stored_options_what_no_file_holds() {
+    let directory = temporary();
+    let last = |family: &mut flagstone::ColumnFamilyOptions| {
+        family.merge_with("last", |_, _, operands| Some(operands.last()?.to_vec()));
+    };
+    let with_buffer = |family: &mut flagstone::ColumnFamilyOptions| {
+        family.write_buffer_size = 123 << 10;
+        last(family);
+    };
+    let db = Db::builder(directory.path()).column_family("log", with_buffer).open().unwrap();
+    db.column_family("log").unwrap().merge("key", "first").unwrap();
+    db.close().unwrap();
+
+    let stored = || Db::builder(directory.path()).stored_options();
+    assert_eq!(code(stored().unwrap().open()), Code::InvalidArgument, "who merges?");
+    let twice = stored().unwrap().column_family("log", last).column_family("log", last);
+    assert_eq!(code(twice.open()), Code::InvalidArgument);
+    let db = stored().unwrap().column_family("log", last).open().unwrap();
+    let log = db.column_family("log").unwrap();
+    log.merge("key", "second").unwrap();
+    assert_eq!(log.get("key").unwrap().unwrap(), "second");
+    assert_eq!(log.options().write_buffer_size, 123 << 10);
+    let empty = temporary();
+    assert_eq!(code(Db::builder(empty.path()).stored_options()), Code::InvalidArgument);
+}
+
+#[test]
 fn handles_of_another_database_are_refused() {
     let (first, second) = (temporary(), temporary());
     let [first, second] = [&first, &second].map(|directory| Db::open(directory.path()).unwrap());
@@ -165,6 +192,14 @@ fn tasks_read_without_waiting() {
     users.put("ada", "1815").unwrap();
     db.flush().unwrap();
     users.put("alan", "1912").unwrap();
+    // What is spawned borrows nothing, the key neither.
+    fn spawned<T: Send>(task: impl Future<Output = T> + Send + 'static) -> T {
+        testkit::history::block_on(task)
+    }
+    let found = spawned(users.get_async("ada".to_string().as_str())).unwrap().unwrap();
+    assert_eq!(found, "1815");
+    let found = spawned(users.get_many_async(&["ada".to_string().as_str()])).unwrap();
+    assert_eq!(found.len(), 1);
     testkit::history::block_on(async {
         assert_eq!(users.get_async("ada").await.unwrap().unwrap(), "1815");
         let both = users.get_many_async(&["alan", "none", "ada"]).await.unwrap();
@@ -378,7 +413,8 @@ fn values_of_an_expiring_family_are_gone_in_time() {
     assert_eq!((sessions.ttl(), db.ttl()), (Some(hour), None));
     sessions.put("ada", "1815").unwrap();
     sessions.put_with("alan", "1912", &WriteOptions::synced()).unwrap();
-    sessions.put_for("day", "24 hours", 24 * hour).unwrap();
+    let synced = WriteOptions::synced();
+    sessions.put_for_with("day", "24 hours", 24 * hour, &synced).unwrap();
     sessions.put_for("ever", "always", Duration::MAX).unwrap();
     sessions.merge("merged", "operand").unwrap();
     let mut batch = WriteBatch::new();

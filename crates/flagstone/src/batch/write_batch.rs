@@ -17,20 +17,17 @@ const FIELDS_SIZE_MAX: usize = 1 + 5 + 5 + 5;
 /// Operations that are applied in order, all or none.
 ///
 /// ```
-/// use flagstone::batch::WriteBatch;
-///
-/// # fn main() -> flagstone::base::Result<()> {
+/// # use flagstone::{Db, WriteBatch};
+/// # fn main() -> flagstone::Result<()> {
 /// # let directory = tempfile::tempdir().unwrap();
-/// # let mut options = flagstone::options::Options::default();
-/// # options.create_if_missing = true;
-/// # let db = flagstone::db::Db::open(directory.path(), &options)?;
-/// # let visits = db.create_column_family("visits", &options.cf)?;
+/// # let db = Db::open(directory.path())?;
+/// let visits = db.create_column_family("visits", |_| {})?;
 /// let mut batch = WriteBatch::new();
 /// batch.put("cats/tom", "grey")?;
 /// batch.delete("cats/kit")?;
 /// batch.put_cf(&visits, "tom", "1")?;
 /// db.write(batch)?;
-/// assert_eq!(db.get_cf(&visits, "tom")?.unwrap(), "1");
+/// assert_eq!(visits.get("tom")?.unwrap(), "1");
 /// # Ok(())
 /// # }
 /// ```

@@ -33,7 +33,17 @@ use crate::ttl::{TtlDb, TtlOptions};
 pub struct Builder {
     path: PathBuf,
     options: Options,
-    families: Vec<(String, ColumnFamilyOptions, Option<Duration>)>,
+    families: Vec<Named>,
+}
+
+/// A family that a builder was told of.
+#[derive(Debug, Clone)]
+struct Named {
+    name: String,
+    options: ColumnFamilyOptions,
+    ttl: Option<Duration>,
+    /// From the OPTIONS file, and not changed since.
+    is_stored: bool,
 }
 
 impl Builder {
@@ -51,16 +61,59 @@ impl Builder {
         self
     }
 
-    /// Opens the column family of that name with default options as changed by `with`, and makes it
-    /// if there is none. Without `create_if_missing` none is made.
+    /// Takes the options of the database and of all its families from its newest OPTIONS file,
+    /// Flagstone's or RocksDB's, in place of what this builder was told before.
+    /// [`Builder::options`] and [`Builder::column_family`] change them: a merge operator, comparator
+    /// or filter of the program's own is in no file.
+    ///
+    /// ```
+    /// # use flagstone::Db;
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path();
+    /// # let longest = |_: &[u8], before: Option<&[u8]>, added: &[&[u8]]| {
+    /// #     let all = before.into_iter().chain(added.iter().copied());
+    /// #     all.max_by_key(|value| value.len()).map(<[u8]>::to_vec)
+    /// # };
+    /// # let first = Db::builder(path).column_family("log", |log| { log.merge_with("longest", longest); });
+    /// # first.open()?.close()?;
+    /// let db = Db::builder(path)
+    ///     .stored_options()?
+    ///     .column_family("log", |log| { log.merge_with("longest", longest); })
+    ///     .open()?;
+    /// db.column_family("log")?.merge("key", "value")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no OPTIONS file, or the newest has a mistake; `IoError`.
+    #[doc(alias = "LoadLatestOptions")]
+    pub fn stored_options(mut self) -> Result<Self> {
+        let Some(stored) = options::load_latest(&self.options.env, &self.path)? else {
+            let message = "there is no OPTIONS file, which a database writes when it is opened";
+            return Err(self.refuse(message.into()));
+        };
+        self.options = Options { env: self.options.env.clone(), ..stored.options };
+        let families = stored.families.into_iter();
+        self.families = families
+            .map(|(name, options)| {
+                let ttl = options.recorded_ttl().map(Duration::from_secs);
+                Named { name, options, ttl, is_stored: true }
+            })
+            .collect();
+        Ok(self)
+    }
+
+    /// Opens the column family of that name with default options, or those that
+    /// [`Builder::stored_options`] has found, as changed by `with`, and makes it if there is none.
+    /// Without `create_if_missing` none is made.
     pub fn column_family(
         mut self,
         name: impl Into<String>,
         with: impl FnOnce(&mut ColumnFamilyOptions),
     ) -> Self {
-        let mut options = ColumnFamilyOptions::default();
-        with(&mut options);
-        self.families.push((name.into(), options, None));
+        self.name_family(name.into(), None, with);
         self
     }
 
@@ -79,9 +132,7 @@ impl Builder {
         ttl: Duration,
         with: impl FnOnce(&mut ColumnFamilyOptions),
     ) -> Self {
-        let mut options = ColumnFamilyOptions::default();
-        with(&mut options);
-        self.families.push((name.into(), options, Some(ttl)));
+        self.name_family(name.into(), Some(ttl), with);
         self
     }
 
@@ -131,8 +182,9 @@ impl Builder {
     /// open; `IoError`.
     #[doc(alias = "RepairDB")]
     pub fn salvage_to(self, target: impl AsRef<Path>) -> Result<SalvageReport> {
+        let families = self.families.iter();
         let families: Vec<_> =
-            self.families.iter().map(|(name, family, _)| (name.as_str(), family.clone())).collect();
+            families.map(|named| (named.name.as_str(), named.options.clone())).collect();
         salvage(&self.path, target.as_ref(), &self.options, &families, &mut |_| ())
     }
 
@@ -144,11 +196,30 @@ impl Builder {
         &self.options
     }
 
+    /// Names a family, or changes what the OPTIONS file says of it.
+    fn name_family(
+        &mut self,
+        name: String,
+        ttl: Option<Duration>,
+        with: impl FnOnce(&mut ColumnFamilyOptions),
+    ) {
+        let stored = self.families.iter_mut().find(|named| named.is_stored && named.name == name);
+        if let Some(named) = stored {
+            with(&mut named.options);
+            named.ttl = ttl.or(named.ttl);
+            named.is_stored = false;
+            return;
+        }
+        let mut options = ColumnFamilyOptions::default();
+        with(&mut options);
+        self.families.push(Named { name, options, ttl, is_stored: false });
+    }
+
     /// The families that are named, and those that exist beside them.
     pub(super) fn all_families(&self) -> Result<Vec<Opened>> {
         let stored = self.stored_ttls()?;
         let mut all = Vec::new();
-        for (name, options, ttl) in &self.families {
+        for Named { name, options, ttl, .. } in &self.families {
             if all.iter().any(|(earlier, _, _)| earlier == name) {
                 return Err(self.refuse(format!("the column family '{name}' is named twice")));
             }

@@ -8,14 +8,12 @@ use std::time::Duration;
 use crate::base::{Error, Result, WideColumns};
 use crate::batch::WriteBatch;
 use crate::db;
-use crate::env::Env;
 use crate::front::builder::{Builder, lifetime, open_by};
 use crate::front::family::{self, Family};
 use crate::front::groups::{FamiliesCursor, no_family};
 use crate::front::locking::Engine;
 use crate::front::snapshot::Snapshot;
-use crate::options::{self, ColumnFamilyOptions, Options, ReadOptions, WriteOptions};
-use crate::ttl::TtlOptions;
+use crate::options::{ColumnFamilyOptions, Options, ReadOptions, WriteOptions};
 
 /// An open database.
 ///
@@ -84,27 +82,14 @@ impl Db {
     }
 
     /// Opens the database in the directory `path` with the options that it was last open with, of
-    /// Flagstone or RocksDB, as its newest OPTIONS file tells them.
+    /// Flagstone or RocksDB, as its newest OPTIONS file tells them. What no file can hold, a merge
+    /// operator of one's own for example, [`Builder::stored_options`] lets a program add.
     ///
     /// # Errors
     /// As [`Db::open`]; `InvalidArgument` if there is no database, or no OPTIONS file.
     #[doc(alias = "LoadLatestOptions")]
     pub fn open_with_stored_options(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let Some(stored) = options::load_latest(&Env::os(), path)? else {
-            let message = "there is no OPTIONS file, which a database writes when it is opened";
-            return Err(Error::invalid_argument(message).at(path));
-        };
-        let families: Vec<_> = stored
-            .families
-            .into_iter()
-            .map(|(name, family)| {
-                let ttl = family.recorded_ttl().map(TtlOptions::strict);
-                (name, family, ttl)
-            })
-            .collect();
-        let options = &stored.options;
-        open_by(options, &families, |listed| db::Db::open_with_families(path, options, listed))
+        Self::builder(path).stored_options()?.open()
     }
 
     /// The names of the column families of the database in the directory `path`, in the order of
@@ -372,10 +357,11 @@ impl Db {
         self.engine().path()
     }
 
-    /// Closes the database, so that it can be opened elsewhere. Writes through any handle fail
-    /// afterwards (`ShutdownInProgress`); reads still find what it held, until a file that they
-    /// need is gone. The same happens when the last handle is dropped, but there nobody
-    /// hears of errors.
+    /// Closes the database, so that it can be opened elsewhere. All logged writes then survive a
+    /// loss of power, as after [`Db::sync_wal`]; unlogged ones are flushed to tables, unless
+    /// `avoid_flush_during_shutdown` is set. Writes through any handle fail afterwards
+    /// (`ShutdownInProgress`); reads still find what it held, until a file that they need is gone.
+    /// The same happens when the last handle is dropped, but there nobody hears of errors.
     ///
     /// # Errors
     /// `IoError` if the write-ahead log cannot be brought to an end.

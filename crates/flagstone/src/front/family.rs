@@ -67,7 +67,10 @@ impl Family {
     ///
     /// # Errors
     /// - `InvalidArgument`: key and value are 4 GiB or more together.
-    /// - `IoError`, with subcode `NoSpace` if the disk is full: the write did not take place.
+    /// - `IoError` with subcode `NoSpace`: the disk is full, and the write did not take place.
+    ///   Writes are taken again once there is room.
+    /// - Any other `IoError`, and each of a write that asks for a sync: the next opening finds the
+    ///   write as a whole or not at all. With subcode `Poisoned` no write is taken before that.
     /// - `ColumnFamilyDropped`; `ShutdownInProgress` after the database was closed.
     /// - In a [`TransactionDb`](crate::TransactionDb): `TimedOut` with subcode `LockTimeout` if a
     ///   transaction held the key for longer than `default_lock_timeout`.
@@ -168,13 +171,27 @@ impl Family {
         value: impl AsRef<[u8]>,
         ttl: Duration,
     ) -> Result<()> {
+        self.put_for_with(key, value, ttl, &WriteOptions::new())
+    }
+
+    /// The same, written as `options` say.
+    ///
+    /// # Errors
+    /// As [`Family::put_for`].
+    pub fn put_for_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+        options: &WriteOptions,
+    ) -> Result<()> {
         let _held = self.lock(key.as_ref())?;
         let View { engine, family, .. } = &self.view;
         if ttl == Duration::MAX {
-            return engine.put_for_ever(&WriteOptions::new(), family, key, value);
+            return engine.put_for_ever(options, family, key, value);
         }
         let expiry = engine.base().env().clock.unix_seconds().saturating_add(ttl.as_secs());
-        engine.put_until(&WriteOptions::new(), family, key, value, expiry)
+        engine.put_until(options, family, key, value, expiry)
     }
 
     /// How long the family's values live; `None` if for ever.
@@ -226,7 +243,8 @@ impl Family {
     }
 
     /// Merges `operand` into the value of `key`, as the family's merge operator does. Nothing is
-    /// read now: the next read, or a compaction, brings them together.
+    /// read now. Each read brings together all operands that no compaction has yet, so it costs
+    /// more the more of them there are; `max_successive_merges` limits their number in memory.
     ///
     /// # Errors
     /// As [`Family::put`]; `InvalidArgument` if the family has no merge operator.

@@ -39,7 +39,8 @@ impl Db {
         self.engine().flush_wal(false)
     }
 
-    /// Writes the memtables of all families to tables, and waits for that.
+    /// Writes the memtables of all families to tables, and waits for that. A single family has
+    /// [`Family::flush`].
     ///
     /// # Errors
     /// `IoError`.
@@ -292,7 +293,8 @@ impl Family {
         self.engine().flush(self.engine_family(), options)
     }
 
-    /// Compacts all of the family, and waits for that.
+    /// Compacts all of the family, and waits for that. `db.compact()` is that of family `default`
+    /// alone.
     ///
     /// # Errors
     /// `Corruption`, `IoError`; `ColumnFamilyDropped`.

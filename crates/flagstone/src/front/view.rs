@@ -207,14 +207,15 @@ impl View {
     }
 
     /// [`View::get`] for a task that must not wait for a disk. What is in memory is answered at
-    /// the first poll; a thread of the engine reads the rest.
+    /// the first poll; a thread of the engine reads the rest. The future borrows nothing, so it may be
+    /// spawned.
     ///
     /// # Errors
     /// As [`View::get`]; `IoError` if the system has no thread left.
     pub fn get_async<K: AsRef<[u8]>>(
         &self,
         key: K,
-    ) -> impl Future<Output = Result<Option<Value>>> + Send + use<K> {
+    ) -> impl Future<Output = Result<Option<Value>>> + Send + 'static + use<K> {
         let (view, key) = (self.clone(), key.as_ref().to_vec());
         async move {
             let options = view.defaults();
@@ -232,7 +233,7 @@ impl View {
     pub fn get_many_async<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
-    ) -> impl Future<Output = Result<Vec<Option<Value>>>> + Send + use<K> {
+    ) -> impl Future<Output = Result<Vec<Option<Value>>>> + Send + 'static + use<K> {
         let view = self.clone();
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.as_ref().to_vec()).collect();
         async move {

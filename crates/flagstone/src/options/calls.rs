@@ -10,7 +10,8 @@ use crate::env::IoPriority;
 /// Options of a read: `ReadOptions { cache_only: true, ..ReadOptions::default() }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The snapshot to read; `None` (default) for the newest state.
+    /// The engine's snapshot to read; `None` (default) for the newest state. A program reads from
+    /// a [`Snapshot`](crate::Snapshot) itself, and leaves this alone.
     pub snapshot: Option<Snapshot>,
     /// Verifies the checksum of every block read from a file (default: true).
     pub verify_checksums: bool,
