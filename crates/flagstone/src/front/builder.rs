@@ -63,8 +63,8 @@ impl Builder {
 
     /// Takes the options of the database and of all its families from its newest OPTIONS file,
     /// Flagstone's or RocksDB's, in place of what this builder was told before.
-    /// [`Builder::options`] and [`Builder::column_family`] change them: a merge operator, comparator
-    /// or filter of the program's own is in no file.
+    /// [`Builder::options`] and [`Builder::column_family`] change them: a merge operator,
+    /// comparator or filter of the program's own is in no file.
     ///
     /// ```
     /// # use flagstone::Db;
@@ -75,8 +75,10 @@ impl Builder {
     /// #     let all = before.into_iter().chain(added.iter().copied());
     /// #     all.max_by_key(|value| value.len()).map(<[u8]>::to_vec)
     /// # };
-    /// # let first = Db::builder(path).column_family("log", |log| { log.merge_with("longest", longest); });
-    /// # first.open()?.close()?;
+    /// # let merges = |log: &mut flagstone::ColumnFamilyOptions| {
+    /// #     log.merge_with("longest", longest);
+    /// # };
+    /// # Db::builder(path).column_family("log", merges).open()?.close()?;
     /// let db = Db::builder(path)
     ///     .stored_options()?
     ///     .column_family("log", |log| { log.merge_with("longest", longest); })
