@@ -3,7 +3,6 @@
 mod common;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use common::{create, entries, temporary};
@@ -11,7 +10,7 @@ use flagstone::base::Result;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{AnyFile, Env, FileSystem, FileSystemAround, OpenMode};
-use flagstone::options::{DataPathList, Options, load_latest};
+use flagstone::options::{CheckpointOptions, DataPathList, Options, load_latest};
 
 fn value(key: &str, size: usize) -> Vec<u8> {
     key.bytes().cycle().take(size).collect()
@@ -81,15 +80,10 @@ fn a_checkpoint_names_the_file_that_is_missing() {
     db.checkpoint(at("copy")).unwrap();
 }
 
-/// Calls `then` when the checkpoint makes its directory, and when it makes its copy of a blob file.
+/// Calls `then` when the checkpoint makes its copy of a WAL.
 struct Onlooker {
     fs: MemoryFileSystem,
-    then: OnceLock<Box<dyn Fn(Moment) + Send + Sync>>,
-}
-
-enum Moment {
-    Begins,
-    CopiesBlobs,
+    then: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl FileSystemAround for Onlooker {
@@ -99,50 +93,42 @@ impl FileSystemAround for Onlooker {
 
     fn open(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         let is_copy = path.starts_with("/copy")
-            && path.extension().is_some_and(|extension| extension == "blob");
+            && path.extension().is_some_and(|extension| extension == "log");
         if let Some(then) = self.then.get().filter(|_| is_copy && mode.creates()) {
-            then(Moment::CopiesBlobs);
+            then();
         }
         mode.open(&self.fs, path)
     }
-
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        if let Some(then) = self.then.get().filter(|_| path == Path::new("/copy")) {
-            then(Moment::Begins);
-        }
-        self.fs.create_directory(path)
-    }
 }
 
-/// The checkpoint failed: the zeros behind the values were gone.
+/// RocksDB did not open the copy: its WAL named blob files that its MANIFEST did not list.
 #[test]
-fn a_blob_file_may_be_sealed_while_a_checkpoint_copies_it() {
-    let onlooker = Arc::new(Onlooker { fs: MemoryFileSystem::new(), then: OnceLock::new() });
+fn no_copy_has_a_wal_that_names_a_blob_file_which_its_manifest_lacks() {
+    let directory = temporary();
+    let at = |name: &str| directory.path().join(name);
     let mut options = create();
-    options.env = Env::os().with_fs(onlooker.clone());
     options.set("enable_blob_files", "true").unwrap();
-    let db = Arc::new(Db::open("/db", &options).unwrap());
-    let (writer, copied) = (Arc::downgrade(&db), Arc::new(AtomicBool::new(false)));
-    let is_copied = copied.clone();
-    let then = move |moment| {
-        let db = writer.upgrade().expect("it is making a checkpoint");
-        match moment {
-            // Behind the flush with which a checkpoint begins.
-            Moment::Begins => {
-                (0..4).for_each(|i| db.put(format!("key{i}"), value("v", 6000)).unwrap())
-            }
-            Moment::CopiesBlobs => {
-                db.flush_all().unwrap();
-                is_copied.store(true, Ordering::Relaxed);
-            }
-        }
+    let db = Db::open(at("db"), &options).unwrap();
+    for i in 0..4 {
+        db.put(format!("large{i}"), value("v", 6000 + i)).unwrap();
+    }
+    db.put("small", "1").unwrap();
+    let listed = |path: &Path| {
+        let names = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.extension().is_some_and(|found| found == "blob")).count()
     };
-    assert!(onlooker.then.set(Box::new(then)).is_ok());
-    db.checkpoint("/copy").unwrap();
-    assert!(copied.load(Ordering::Relaxed), "a memtable's blob file was copied");
-    let copy = Db::open("/copy", &options).unwrap();
-    assert_eq!(entries(&copy, copy.default_column_family()).len(), 4);
+    assert!(listed(&at("db")) > 0, "values lie in a memtable's blob file");
+    db.checkpoint_with_wals(at("copy")).unwrap();
+    let copy = Db::open_read_only(at("copy"), &options).unwrap();
+    let in_manifest = copy.live_files().iter().filter(|file| file.level.is_none()).count();
+    assert!(in_manifest > 0);
+    assert_eq!(listed(&at("copy")), in_manifest);
+    assert_eq!(entries(&copy, copy.default_column_family()).len(), 5);
     assert_sound(&copy);
+    if let Some(referee) = common::referee() {
+        let contents = common::dump_family(&db, db.default_column_family());
+        assert!(referee.scan(&at("copy"), "default") == contents);
+    }
 }
 
 /// OPTIONS told of the families that there were when all was copied, the MANIFEST of those when
@@ -152,21 +138,14 @@ fn a_checkpoint_s_options_are_of_the_moment_of_its_manifest() {
     let onlooker = Arc::new(Onlooker { fs: MemoryFileSystem::new(), then: OnceLock::new() });
     let mut options = create();
     options.env = Env::os().with_fs(onlooker.clone());
-    options.set("enable_blob_files", "true").unwrap();
     let db = Arc::new(Db::open("/db", &options).unwrap());
     db.create_column_family("dropped", &options.cf).unwrap();
     let (writer, family) = (Arc::downgrade(&db), options.cf.clone());
-    let then = move |moment| {
+    let then = move || {
         let db = writer.upgrade().expect("it is making a checkpoint");
-        match moment {
-            Moment::Begins => db.put("key", value("v", 6000)).unwrap(),
-            Moment::CopiesBlobs => {
-                // Whoever opens the copy makes blob files there, too.
-                let Some(dropped) = db.column_family("dropped") else { return };
-                db.drop_column_family(&dropped).unwrap();
-                db.create_column_family("late", &family).unwrap();
-            }
-        }
+        let Some(dropped) = db.column_family("dropped") else { return };
+        db.drop_column_family(&dropped).unwrap();
+        db.create_column_family("late", &family).unwrap();
     };
     assert!(onlooker.then.set(Box::new(then)).is_ok());
     db.checkpoint("/copy").unwrap();
@@ -179,6 +158,52 @@ fn a_checkpoint_s_options_are_of_the_moment_of_its_manifest() {
     let families: Vec<_> =
         loaded.families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     let copy = Db::open_with_families("/copy", &options, &families).unwrap();
+    assert_sound(&copy);
+}
+
+#[test]
+fn a_checkpoint_flushes_when_the_wal_has_grown_to_the_size_that_is_asked_for() {
+    let directory = temporary();
+    let options = create();
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    db.put("key", value("v", 1000)).unwrap();
+    let flushed_at = |name: &str, log_size_for_flush| {
+        let mut options = CheckpointOptions::default();
+        options.log_size_for_flush = log_size_for_flush;
+        db.checkpoint_with(directory.path().join(name), &options).unwrap();
+        db.live_files().len()
+    };
+    assert_eq!(flushed_at("large", 100_000), 0);
+    assert_eq!(flushed_at("small", 1000), 1);
+    for name in ["large", "small"] {
+        let copy = Db::open(directory.path().join(name), &options).unwrap();
+        assert_eq!(copy.get("key").unwrap().unwrap(), value("v", 1000));
+    }
+}
+
+#[test]
+fn a_checkpoint_without_links_shares_no_file() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = temporary();
+    let at = |name: &str| directory.path().join(name);
+    let mut options = create();
+    options.set("enable_blob_files", "true").unwrap();
+    let db = Db::open(at("db"), &options).unwrap();
+    db.put("small", "1").unwrap();
+    db.put("large", value("v", 6000)).unwrap();
+    db.flush_all().unwrap();
+    let shared = |copy: &str| {
+        let files = std::fs::read_dir(at(copy)).unwrap().map(|entry| entry.unwrap());
+        files.filter(|file| file.metadata().unwrap().nlink() > 1).count()
+    };
+    db.checkpoint(at("linked")).unwrap();
+    assert_eq!(shared("linked"), db.live_files().len(), "tables and blob files");
+    let mut copied = CheckpointOptions::default();
+    copied.link_files = false;
+    db.checkpoint_with(at("copied"), &copied).unwrap();
+    assert_eq!(shared("copied"), 0);
+    let copy = Db::open(at("copied"), &options).unwrap();
+    assert_eq!(entries(&copy, copy.default_column_family()).len(), 2);
     assert_sound(&copy);
 }
 

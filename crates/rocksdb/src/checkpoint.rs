@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use flagstone::CheckpointOptions;
+
 use crate::db::{DBCommon, DBInner, ThreadMode};
 use crate::error::Error;
 use crate::store::Store;
@@ -51,12 +53,9 @@ impl<'db> Checkpoint<'db> {
         path: P,
         log_size_for_flush: u64,
     ) -> Result<(), Error> {
-        let db = self.store.db();
-        let logged: u64 = db.wal_files().iter().map(|wal| wal.size).sum();
-        if logged >= log_size_for_flush {
-            return self.create_checkpoint(path);
-        }
-        Ok(db.checkpoint_with_wals(path)?)
+        let mut options = CheckpointOptions::default();
+        options.log_size_for_flush = log_size_for_flush;
+        Ok(self.store.db().checkpoint_with(path, &options)?)
     }
 }
 

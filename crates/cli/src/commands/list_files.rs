@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use clap::Args;
-use flagstone::db::LiveFile;
+use flagstone::db::{Db, LiveFile};
 use serde_json::{Value, json};
 
 use crate::arguments::{CF_ALIASES, Common, Database};
@@ -17,7 +17,8 @@ use crate::text::{self, Notation};
 ///
 /// Prints for a table its size, entries and deletions (if the MANIFEST records them), smallest and
 /// largest key, and sequence numbers; for a blob file its garbage. Only the OPTIONS file, the
-/// MANIFEST and the WALs are read. Data that is only in WALs is in none of the listed files.
+/// MANIFEST and the WALs are read. Data that is only in WALs is in none of the listed files. --all
+/// lists what a copy needs, WALs included, with the number of bytes of each that count.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone list-files --db /data/photos --json")]
 pub struct Arguments {
@@ -28,6 +29,10 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", aliases = CF_ALIASES)]
     cf: Option<String>,
 
+    /// List all files that a copy of the database needs
+    #[arg(long, conflicts_with_all = ["cf", "hex"])]
+    all: bool,
+
     /// Show keys in hexadecimal
     #[arg(long)]
     hex: bool,
@@ -36,6 +41,9 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = database::open(common, &arguments.database.db, Access::Inspect)?;
+    if arguments.all {
+        return list_all(&db, common);
+    }
     let families = match &arguments.cf {
         Some(name) => vec![database::family(&db, name)?],
         None => db.column_families(),
@@ -58,6 +66,29 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
                 in_words(file, notation)
             })?;
         }
+    }
+    output.finish()?;
+    Ok(Verdict::Sound)
+}
+
+fn list_all(db: &Db, common: &Common) -> Outcome {
+    let mut output = Output::new();
+    for file in db.live_files_storage(u64::MAX)? {
+        let path = file.directory.join(&file.name);
+        if common.json {
+            let mut facts = json!({"bytes": file.size});
+            json::tell_path(&mut facts, "path", Some(&path));
+            facts["may_grow"] = json!(file.trim_to_size);
+            facts["contents_from_file"] = json!(file.replacement_contents.is_none());
+            output.line(facts.to_string())?;
+            continue;
+        }
+        let note = match (&file.replacement_contents, file.trim_to_size) {
+            (Some(_), _) => ", to be written anew",
+            (None, true) => ", may grow",
+            (None, false) => "",
+        };
+        output.line(format!("{}: {}{note}", text::path(&path), text::bytes(file.size)))?;
     }
     output.finish()?;
     Ok(Verdict::Sound)

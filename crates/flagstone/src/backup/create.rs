@@ -15,7 +15,7 @@ use std::path::Path;
 use crate::base::file_name::FileKind;
 use crate::base::sync::{AtomicBool, Ordering};
 use crate::base::{Code, Error, Result};
-use crate::db::{CopiedFile, CopyOptions, Db, FileBytes, FilesToCopy, files_to_copy};
+use crate::db::{Change, CopiedFile, CopyOptions, Db, FileBytes, FilesToCopy, files_to_copy};
 use crate::env::{FileSystem, IoMode, NewNames};
 use crate::sst::read_table_properties;
 
@@ -64,9 +64,10 @@ impl Creation<'_> {
     pub(super) fn run(&self, db: &Db, app_metadata: &[u8]) -> Result<()> {
         self.check(app_metadata)?;
         self.directory.collect_garbage(self.backups)?;
+        let log_size_for_flush = if self.request.flush_before_backup { 0 } else { u64::MAX };
         let options = CopyOptions {
-            flush: self.request.flush_before_backup,
             with_wals: self.options.backup_log_files,
+            ..CopyOptions::whole(log_size_for_flush)
         };
         let source = files_to_copy(db, options)?;
         self.write(&source, app_metadata).inspect_err(|_| {
@@ -344,8 +345,9 @@ impl Job<'_> {
         let target = (self.creation.directory.fs(), target);
         match &file.bytes {
             FileBytes::Made(bytes) => self.transfer.write(bytes, target),
-            FileBytes::OfFile { path, size, may_shrink } => {
-                self.transfer.copy((self.fs, path), Some((*size, *may_shrink)), target)
+            FileBytes::OfFile { path, size, change } => {
+                let may_shrink = *change == Change::GrowsOrShrinks;
+                self.transfer.copy((self.fs, path), Some((*size, may_shrink)), target)
             }
         }
     }

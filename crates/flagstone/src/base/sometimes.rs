@@ -270,8 +270,10 @@ markers! {
     DeletionsPaused,
     /// A checkpoint copied a file that could not be linked.
     CheckpointCopied,
-    /// A blob file of a memtable was sealed while a checkpoint copied it.
+    /// A file of another process's database was shorter when a checkpoint copied it.
     CopiedFileShrank,
+    /// Memtables were flushed, as the WALs of a copy named their blob files.
+    FlushedForCopy,
     /// A checkpoint took WALs along that were not the active one.
     CheckpointWithOlderWals,
 }

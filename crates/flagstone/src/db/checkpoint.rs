@@ -1,21 +1,19 @@
 //! Checkpoints: a second directory with the same contents, made of links.
 //!
-//! Tables and sealed blob files never change, so they are linked (copied where links are not
-//! possible); WALs and the blob files of memtables grow, so they are copied up to what they hold at
-//! one moment under the locks. The MANIFEST is written anew: it must not name directories that the
-//! copy does not have. CURRENT comes last: a directory without it is no database.
+//! Tables and blob files never change, so they are linked (copied where links are not possible);
+//! WALs grow, so they are copied up to what they hold at one moment under the locks. The MANIFEST
+//! is written anew: it must not name directories that the copy does not have. CURRENT comes last: a
+//! directory without it is no database.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::base::file_name;
-use crate::base::{Error, Mutant, Result, Sometimes};
+use crate::base::file_name::{self, FileKind};
+use crate::base::{Error, FileNumber, Result, Sometimes};
 use crate::db::DbInner;
-use crate::db::contents::{Contents, Copied, contents};
+use crate::db::copied_files::{Change, CopiedFile, CopyOptions, FileBytes, files_to_copy};
 use crate::db::handle::Db;
-use crate::env::{BufferedWriter, FileSystem, IoMode};
-
-/// Copies go through a buffer of this many bytes.
-const COPY_BUFFER: usize = 1 << 20;
+use crate::env::{FileSystem, IoMode, copy_file};
+use crate::options::CheckpointOptions;
 
 impl Db {
     /// Makes a copy of the database, as of now, in the new directory `target`, whose parents are
@@ -25,9 +23,10 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if `target` exists; `Corruption` if a file of the database is not there;
+    /// `TryAgain` if large values are streamed so fast that each flush finds new ones;
     /// `ShutdownInProgress`; `IoError`. What was made so far is then removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        self.make_checkpoint(target.as_ref(), true)
+        self.checkpoint_with(target, &CheckpointOptions::default())
     }
 
     /// As [`Db::checkpoint`], without a flush: the copy has WALs, which its first opening replays.
@@ -36,40 +35,46 @@ impl Db {
     /// # Errors
     /// As [`Db::checkpoint`].
     pub fn checkpoint_with_wals(&self, target: impl AsRef<Path>) -> Result<()> {
-        self.make_checkpoint(target.as_ref(), false)
+        let options = CheckpointOptions { log_size_for_flush: u64::MAX, ..Default::default() };
+        self.checkpoint_with(target, &options)
     }
 
-    fn make_checkpoint(&self, target: &Path, flushes: bool) -> Result<()> {
-        let inner = self.inner();
-        check_absent(inner, target)?;
-        if !inner.context.read_only {
-            inner.context.check_writable()?;
-            if flushes {
-                self.flush_all()?;
-            }
-        }
-        // Until the last file is written, removed, or known to stay: who closes waits for it.
-        let _running = RunningCheckpoint::begin(inner)?;
-        {
-            // One at a time: of two with the same target, the second must find the directory, and
-            // not remove the first's files.
-            let _one_at_a_time = inner.lifecycle.checkpoint_begins.lock();
-            check_absent(inner, target)?;
-            inner.context.names.create_directory(target).inspect_err(|_| {
-                // It may have been made all the same.
-                let _ = inner.context.env.fs.remove_directory(target);
-            })?;
-        }
-        let pause = usize::from(!Mutant::DeleteUnderCheckpoint.is_on());
-        inner.tree.pause_deletions(pause);
-        let made = copy_to(inner, target);
-        inner.pipeline.end_pause(pause);
-        inner.jobs.purge_obsolete_files();
-        if made.is_err() {
-            remove_partial(inner, target);
-        }
-        made
+    /// As [`Db::checkpoint`], with options.
+    ///
+    /// # Errors
+    /// As [`Db::checkpoint`].
+    pub fn checkpoint_with(
+        &self,
+        target: impl AsRef<Path>,
+        options: &CheckpointOptions,
+    ) -> Result<()> {
+        make_checkpoint(self, target.as_ref(), options)
     }
+}
+
+fn make_checkpoint(db: &Db, target: &Path, options: &CheckpointOptions) -> Result<()> {
+    let inner = db.inner();
+    check_absent(inner, target)?;
+    if !inner.context.read_only {
+        inner.context.check_writable()?;
+    }
+    // Until the last file is written, removed, or known to stay: who closes waits for it.
+    let _running = RunningCheckpoint::begin(inner)?;
+    {
+        // One at a time: of two with the same target, the second must find the directory, and
+        // not remove the first's files.
+        let _one_at_a_time = inner.lifecycle.checkpoint_begins.lock();
+        check_absent(inner, target)?;
+        inner.context.names.create_directory(target).inspect_err(|_| {
+            // It may have been made all the same.
+            let _ = inner.context.env.fs.remove_directory(target);
+        })?;
+    }
+    let made = copy_to(db, target, options);
+    if made.is_err() {
+        remove_partial(inner, target);
+    }
+    made
 }
 
 /// A checkpoint that reads, and then lets others remove, the database's files.
@@ -101,42 +106,49 @@ fn check_absent(db: &DbInner, target: &Path) -> Result<()> {
 }
 
 /// Fills the new directory.
-fn copy_to(db: &DbInner, target: &Path) -> Result<()> {
-    let fs = &*db.context.env.fs;
-    let names = db.context.names.before_making(target);
-    let Contents { linked, others, growing, wals, state, options, .. } = contents(db)?;
-    for source in linked {
-        let target = within(target, &source);
-        if fs.link(&source, &target).is_err() {
-            Sometimes::CheckpointCopied.reached();
-            // It may have been linked all the same: the copy would be written over the
-            // original.
-            match fs.remove(&target) {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
-            let size = fs.metadata(&source)?.size;
-            copy(fs, &Copied { source, size, may_shrink: false }, &target)?;
+fn copy_to(db: &Db, target: &Path, options: &CheckpointOptions) -> Result<()> {
+    let context = &db.inner().context;
+    let names = context.names.before_making(target);
+    let copy =
+        CopyOptions { with_growing_blobs: true, ..CopyOptions::whole(options.log_size_for_flush) };
+    let source = files_to_copy(db, copy)?;
+    for file in &source.files {
+        let path = target.join(&file.name);
+        if let (FileKind::Current, FileBytes::Made(contents)) = (file.kind, &file.bytes) {
+            names.sync()?;
+            let temporary = file_name::temporary(target, FileNumber(0));
+            context.names.replace_file(&temporary, &path, contents)?;
+        } else {
+            place(&*context.env.fs, file, &path, options.link_files)?;
         }
     }
-    for file in others.into_iter().chain(growing).chain(wals) {
-        copy(fs, &file, &within(target, &file.source))?;
-    }
-    let manifest = state.write(fs, target)?;
-    write_checkpoint_options(db, target, &options)?;
-    names.sync()?;
-    let temporary = file_name::temporary(target, manifest);
-    let current = format!("MANIFEST-{manifest}\n");
-    db.context.names.replace_file(&temporary, &file_name::current(target), current.as_bytes())
+    Ok(())
 }
 
-/// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or
-/// `db_paths` in its OPTIONS file, whoever opens it as it says would replay, and then remove,
-/// the original's WALs, and its tables.
-fn write_checkpoint_options(db: &DbInner, target: &Path, text: &str) -> Result<()> {
-    let number = db.tree.file_numbers.next();
-    let temporary = file_name::temporary(target, number);
-    db.context.names.replace_file(&temporary, &file_name::options(target, number), text.as_bytes())
+/// Links, copies or writes a file of the copy, and syncs what is new.
+fn place(fs: &dyn FileSystem, file: &CopiedFile, target: &Path, links: bool) -> Result<()> {
+    match &file.bytes {
+        FileBytes::Made(bytes) => {
+            let made = fs.create_writable(target, IoMode::Buffered)?;
+            made.write_at(0, bytes)?;
+            made.sync()
+        }
+        FileBytes::OfFile { path, size, change } => {
+            if *change == Change::Never && links {
+                if fs.link(path, target).is_ok() {
+                    return Ok(());
+                }
+                Sometimes::CheckpointCopied.reached();
+                // It may have been linked all the same: the copy would be written over the
+                // original.
+                match fs.remove(target) {
+                    Err(error) if !error.is_not_found() => return Err(error),
+                    _ => {}
+                }
+            }
+            copy_file(fs, path, target, *size, *change == Change::GrowsOrShrinks)
+        }
+    }
 }
 
 /// Best effort: the error that led here is what the caller hears. CURRENT goes first: without
@@ -147,35 +159,4 @@ fn remove_partial(db: &DbInner, target: &Path) {
         let _ = db.context.env.fs.remove(&target.join(name));
     }
     let _ = db.context.env.fs.remove_directory(target);
-}
-
-/// The name of the copy of `source` in the checkpoint.
-fn within(target: &Path, source: &Path) -> PathBuf {
-    target.join(source.file_name().unwrap_or_default())
-}
-
-/// Copies the first bytes of a file and syncs the copy.
-fn copy(fs: &dyn FileSystem, file: &Copied, target: &Path) -> Result<()> {
-    let Copied { source, size, may_shrink } = file;
-    let input = fs.open_random_access(source, IoMode::Buffered)?;
-    let mut output =
-        BufferedWriter::new(fs.create_writable(target, IoMode::Buffered)?, 0, COPY_BUFFER);
-    let mut buffer = vec![0; COPY_BUFFER];
-    let mut offset = 0;
-    while offset < *size {
-        let wanted = COPY_BUFFER.min((size - offset) as usize);
-        let read = input.read_at(offset, &mut buffer[..wanted])?;
-        if read == 0 && *may_shrink {
-            Sometimes::CopiedFileShrank.reached();
-            break;
-        }
-        if read == 0 {
-            return Err(Error::corruption(format!("file ends before its {size} bytes"))
-                .at(source)
-                .at_offset(offset));
-        }
-        output.append(&buffer[..read])?;
-        offset += read as u64;
-    }
-    output.sync()
 }

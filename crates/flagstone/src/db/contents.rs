@@ -15,12 +15,12 @@ use crate::manifest::StateCopy;
 pub(in crate::db) struct Contents {
     /// Tables and blob files of the current versions, which do not change.
     pub(in crate::db) linked: Vec<PathBuf>,
-    /// IDENTITY.
-    pub(in crate::db) others: Vec<Copied>,
     /// Blob files that the WALs name and the MANIFEST lacks.
     pub(in crate::db) growing: Vec<Copied>,
     /// The WALs that the state needs.
     pub(in crate::db) wals: Vec<Copied>,
+    /// The MANIFEST with its bytes, if its file says what `state` does.
+    pub(in crate::db) manifest: Option<(FileNumber, u64)>,
     pub(in crate::db) state: StateCopy,
     /// The last sequence number that readers saw then.
     pub(in crate::db) sequence: SequenceNumber,
@@ -45,20 +45,14 @@ pub(in crate::db) fn contents(db: &DbInner) -> Result<Contents> {
 fn contents_with(db: &DbInner, active: Option<ActiveWal>) -> Result<Contents> {
     let copy = db.tree.copied_state(|| db.options_file.options_text(true));
     let linked = files_to_link(db, copy.live)?;
-    let whole = |source: PathBuf, may_shrink| -> Result<Copied> {
+    let growing = |source: PathBuf| -> Result<Copied> {
         let size = db.context.env.fs.metadata(&source)?.size;
-        Ok(Copied { source, size, may_shrink })
+        Ok(Copied { source, size, may_shrink: true })
     };
-    let mut others = Vec::new();
-    for name in db.context.env.fs.list(&db.context.path)? {
-        if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
-            others.push(whole(db.context.path.join(name), false)?);
-        }
-    }
     // Blob files of memtables still grow: the WALs name no more of them than what they have
     // now. What lies behind that, zeros and places of writes that fail, may be gone when they
     // are copied.
-    let growing = copy.growing.into_iter().map(|blob| whole(blob, true)).collect::<Result<_>>()?;
+    let growing = copy.growing.into_iter().map(growing).collect::<Result<_>>()?;
     if !copy.wals.is_empty() {
         Sometimes::CheckpointWithOlderWals.reached();
     }
@@ -70,8 +64,8 @@ fn contents_with(db: &DbInner, active: Option<ActiveWal>) -> Result<Contents> {
     });
     let wals = wals.collect();
     let sequence = db.snapshots.published.load(Ordering::Acquire);
-    let (state, options) = (copy.state, copy.options);
-    Ok(Contents { linked, others, growing, wals, state, sequence, options })
+    let (manifest, state, options) = (copy.manifest, copy.state, copy.options);
+    Ok(Contents { linked, growing, wals, manifest, state, sequence, options })
 }
 
 /// The tables and blob files of the current versions, by the names that they have on the disk.

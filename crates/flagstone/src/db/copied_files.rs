@@ -1,7 +1,8 @@
-//! The files of a copy that is made file by file, such as a backup.
+//! The files of a copy of the database: of checkpoints, exports, backups, and copies that programs
+//! make.
 //!
 //! 1. Deletions are paused: what is listed stays until [`FilesToCopy`] is dropped.
-//! 2. Where asked for, all memtables are flushed.
+//! 2. Memtables are flushed if there is as much in the WALs as the caller says.
 //! 3. The files are listed between two commits. If the WALs go along and name blob files that the
 //!    MANIFEST lacks, all memtables are flushed and the files are listed again. Large values stay
 //!    in the WAL meanwhile, so that only values that are streamed can make another round necessary.
@@ -9,11 +10,13 @@
 use std::path::PathBuf;
 
 use crate::base::file_name::{self, FileKind};
-use crate::base::{Code, Error, Result, SequenceNumber, Temperature};
+use crate::base::{Code, Error, Mutant, Result, SequenceNumber, Sometimes, Temperature};
 use crate::db::DbInner;
 use crate::db::checkpoint::RunningCheckpoint;
 use crate::db::contents::{Contents, Copied, contents};
 use crate::db::handle::Db;
+use crate::db::live_files::FileChecksum;
+use crate::db::wal_files::wal_files;
 use crate::env::Env;
 
 /// How often memtables are flushed for the sake of blob files before the copy is given up.
@@ -22,19 +25,57 @@ const ROUNDS: usize = 16;
 /// What a copy is to have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CopyOptions {
-    /// Whether memtables are flushed before.
-    pub(crate) flush: bool,
+    /// Memtables are flushed before if the WALs that recovery would need have as many bytes of
+    /// records; 0 flushes always, `u64::MAX` never.
+    pub(crate) log_size_for_flush: u64,
     /// Whether the WALs are copied.
     pub(crate) with_wals: bool,
+    /// Of a database that is open for reading, and so cannot flush, copies blob files that the WALs
+    /// name and the MANIFEST lacks. RocksDB does not read such a copy.
+    pub(crate) with_growing_blobs: bool,
+    /// How the MANIFEST goes along.
+    pub(crate) manifest: ManifestForm,
+}
+
+impl CopyOptions {
+    /// All that the database holds, in one directory.
+    pub(crate) fn whole(log_size_for_flush: u64) -> Self {
+        Self {
+            log_size_for_flush,
+            with_wals: true,
+            with_growing_blobs: false,
+            manifest: ManifestForm::ForOneDirectory,
+        }
+    }
+}
+
+/// How the MANIFEST goes along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ManifestForm {
+    /// Written anew, with all files in one directory.
+    ForOneDirectory,
+    /// As it is, with the directories that it names, if its file says what the database is now.
+    AsItIs,
 }
 
 /// Where the bytes of a file come from.
 #[derive(Debug)]
 pub(crate) enum FileBytes {
-    /// The first `size` bytes of a file; those that there are if it `may_shrink`.
-    OfFile { path: PathBuf, size: u64, may_shrink: bool },
+    /// The first `size` bytes of a file.
+    OfFile { path: PathBuf, size: u64, change: Change },
     /// Bytes that are in no file.
     Made(Vec<u8>),
+}
+
+/// How a file may change while it is copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Not at all: it may be linked.
+    Never,
+    /// It may grow behind its `size`.
+    Grows,
+    /// It may also end before it; what there is suffices.
+    GrowsOrShrinks,
 }
 
 /// A file of the copy.
@@ -45,6 +86,7 @@ pub(crate) struct CopiedFile {
     pub(crate) kind: FileKind,
     pub(crate) bytes: FileBytes,
     pub(crate) temperature: Temperature,
+    pub(crate) checksum: Option<FileChecksum>,
 }
 
 /// The files of a copy; none of them is removed while this lives.
@@ -66,20 +108,22 @@ impl FilesToCopy<'_> {
 /// Keeps files from being removed, and the database from being closed.
 struct Pause<'a> {
     db: &'a DbInner,
+    pauses: usize,
     _running: RunningCheckpoint<'a>,
 }
 
 impl<'a> Pause<'a> {
     fn begin(db: &'a DbInner) -> Result<Self> {
         let running = RunningCheckpoint::begin(db)?;
-        db.tree.pause_deletions(1);
-        Ok(Self { db, _running: running })
+        let pauses = usize::from(!Mutant::DeleteUnderCheckpoint.is_on());
+        db.tree.pause_deletions(pauses);
+        Ok(Self { db, pauses, _running: running })
     }
 }
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
-        self.db.pipeline.end_pause(1);
+        self.db.pipeline.end_pause(self.pauses);
         self.db.jobs.purge_obsolete_files();
     }
 }
@@ -96,21 +140,30 @@ pub(crate) fn files_to_copy(db: &Db, options: CopyOptions) -> Result<FilesToCopy
         inner.context.check_writable()?;
     }
     let paused = Pause::begin(inner)?;
-    if options.flush && !inner.context.read_only {
+    if !inner.context.read_only && logged(inner) >= options.log_size_for_flush {
         db.flush_all()?;
     }
-    let contents = settled_contents(db, options.with_wals)?;
+    let contents = settled_contents(db, options)?;
     let sequence = contents.sequence;
-    let files = listed(db, contents, options.with_wals)?;
+    let files = listed(db, contents, options)?;
     Ok(FilesToCopy { paused, files, sequence })
 }
 
-fn settled_contents(db: &Db, with_wals: bool) -> Result<Contents> {
+/// The bytes of records in the WALs that recovery would need.
+fn logged(db: &DbInner) -> u64 {
+    let (wals, _) = wal_files(db);
+    wals.iter().filter(|wal| !wal.archived).map(|wal| wal.size).sum()
+}
+
+fn settled_contents(db: &Db, options: CopyOptions) -> Result<Contents> {
     let inner = db.inner();
     let _separation = inner.pipeline.pause_separation();
     for _ in 0..ROUNDS {
         let found = contents(inner)?;
-        if !with_wals || found.growing.is_empty() {
+        if !options.with_wals || found.growing.is_empty() {
+            return Ok(found);
+        }
+        if inner.context.read_only && options.with_growing_blobs {
             return Ok(found);
         }
         if inner.context.read_only {
@@ -118,51 +171,59 @@ fn settled_contents(db: &Db, with_wals: bool) -> Result<Contents> {
                            is open for reading cannot flush; open it for writing";
             return Err(Error::not_supported(message).at(&found.growing[0].source));
         }
+        Sometimes::FlushedForCopy.reached();
         db.flush_all()?;
     }
     let message = "values are streamed into the database so fast that each flush finds new ones";
     Err(Error::new(Code::TryAgain, message).at(&inner.context.path))
 }
 
-fn listed(db: &Db, contents: Contents, with_wals: bool) -> Result<Vec<CopiedFile>> {
+fn listed(db: &Db, contents: Contents, options: CopyOptions) -> Result<Vec<CopiedFile>> {
     let inner = db.inner();
-    let Contents { linked, wals, state, options, .. } = contents;
+    let Contents { linked, growing, wals, manifest, state, options: text, .. } = contents;
     let mut live = db.live_files();
     live.sort_unstable_by_key(|file| file.number);
-    let temperature = |kind: FileKind| {
-        let found = kind
-            .number()
-            .and_then(|number| live.binary_search_by_key(&number, |file| file.number).ok());
-        found.map_or(Temperature::UNKNOWN, |at| live[at].temperature)
-    };
     let mut files = Vec::new();
     for path in linked {
         let size = inner.context.env.fs.metadata(&path)?.size;
-        files.push(of_file(Copied { source: path, size, may_shrink: false })?);
+        files.push(of_file(path, size, Change::Never)?);
     }
     for file in &mut files {
-        file.temperature = temperature(file.kind);
-    }
-    if with_wals {
-        for wal in wals {
-            files.push(of_file(wal)?);
+        let number = file.kind.number().unwrap_or_default();
+        if let Ok(at) = live.binary_search_by_key(&number, |file| file.number) {
+            (file.temperature, file.checksum) = (live[at].temperature, live[at].checksum.clone());
         }
     }
-    let (number, manifest) = state.to_bytes()?;
-    files.push(made(FileKind::Options(inner.tree.file_numbers.next()), options.into_bytes()));
-    files.push(made(FileKind::Manifest(number), manifest));
+    let grown = growing.into_iter().chain(wals).filter(|_| options.with_wals);
+    for Copied { source, size, may_shrink } in grown {
+        let change = if may_shrink { Change::GrowsOrShrinks } else { Change::Grows };
+        files.push(of_file(source, size, change)?);
+    }
+    let options_number = inner.tree.file_numbers.next();
+    files.push(made(FileKind::Options(options_number), text.into_bytes()));
+    let number = match manifest.filter(|_| options.manifest == ManifestForm::AsItIs) {
+        Some((number, size)) => {
+            let path = file_name::manifest(&inner.context.path, number);
+            files.push(of_file(path, size, Change::Grows)?);
+            number
+        }
+        None => {
+            let (number, bytes) = state.to_bytes()?;
+            files.push(made(FileKind::Manifest(number), bytes));
+            number
+        }
+    };
     files.push(made(FileKind::Current, format!("MANIFEST-{number}\n").into_bytes()));
     Ok(files)
 }
 
-fn of_file(file: Copied) -> Result<CopiedFile> {
-    let Copied { source, size, may_shrink } = file;
-    let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
+fn of_file(path: PathBuf, size: u64, change: Change) -> Result<CopiedFile> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let kind = FileKind::parse(&name);
     let kind =
-        kind.ok_or_else(|| Error::corruption("not the name of a database's file").at(&source))?;
-    let bytes = FileBytes::OfFile { path: source, size, may_shrink };
-    Ok(CopiedFile { name, kind, bytes, temperature: Temperature::UNKNOWN })
+        kind.ok_or_else(|| Error::corruption("not the name of a database's file").at(&path))?;
+    let bytes = FileBytes::OfFile { path, size, change };
+    Ok(CopiedFile { name, kind, bytes, temperature: Temperature::UNKNOWN, checksum: None })
 }
 
 fn made(kind: FileKind, bytes: Vec<u8>) -> CopiedFile {
@@ -171,6 +232,6 @@ fn made(kind: FileKind, bytes: Vec<u8>) -> CopiedFile {
         FileKind::Manifest(number) => file_name::manifest("".as_ref(), number),
         _ => file_name::current("".as_ref()),
     };
-    let name = path.to_string_lossy().into_owned();
-    CopiedFile { name, kind, bytes: FileBytes::Made(bytes), temperature: Temperature::UNKNOWN }
+    let (name, bytes) = (path.to_string_lossy().into_owned(), FileBytes::Made(bytes));
+    CopiedFile { name, kind, bytes, temperature: Temperature::UNKNOWN, checksum: None }
 }

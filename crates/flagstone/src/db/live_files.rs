@@ -1,13 +1,18 @@
-//! The files that make up a database, for whoever copies them, or runs a compaction policy of his
-//! own.
+//! The files that make up a database, for programs that copy them, or that have a compaction policy
+//! of their own.
 
 use std::path::{Path, PathBuf};
 
+use crate::base::file_name::FileKind;
 use crate::base::{FileNumber, Result, SequenceNumber, Temperature};
 use crate::compaction::pick::table_stats;
+use crate::db::copied_files::{
+    Change, CopiedFile, CopyOptions, FileBytes, ManifestForm, files_to_copy,
+};
 use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
 use crate::db::ingestion::{ExternalFiles, ingest};
+use crate::env::directory_of;
 use crate::options::IngestExternalFileOptions;
 
 /// One of the files that make up the database, as [`Db::live_files`] lists it (RocksDB's
@@ -44,6 +49,47 @@ pub struct LiveFile {
     pub garbage_bytes: u64,
     /// How often a table is expected to be read.
     pub temperature: Temperature,
+    /// The checksum of the whole file, if the MANIFEST has one.
+    pub checksum: Option<FileChecksum>,
+}
+
+/// The checksum of a whole file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChecksum {
+    /// The name of the function, such as `FileChecksumCrc32c`.
+    pub function: String,
+    /// What it gives for the file.
+    pub value: Vec<u8>,
+}
+
+impl FileChecksum {
+    fn of(function: &str, value: &[u8]) -> Option<Self> {
+        let is_known = !function.is_empty() && !value.is_empty();
+        is_known.then(|| Self { function: function.to_string(), value: value.to_vec() })
+    }
+}
+
+/// A file that a copy of the database needs, as [`Db::live_files_storage`] lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredFile {
+    /// What it is, with its number if it has one.
+    pub kind: FileKind,
+    /// Its name.
+    pub name: String,
+    /// The directory in which it lies, or would lie.
+    pub directory: PathBuf,
+    /// How many bytes the copy is to have.
+    pub size: u64,
+    /// How often a table is expected to be read.
+    pub temperature: Temperature,
+    /// Its checksum, if the MANIFEST has one.
+    pub checksum: Option<FileChecksum>,
+    /// What the copy is to hold, whatever the file itself holds, if there is one.
+    pub replacement_contents: Option<Vec<u8>>,
+    /// Whether the file may be longer, or grow: the copy has its first `size` bytes, so it must not
+    /// be a link.
+    pub trim_to_size: bool,
 }
 
 impl Db {
@@ -66,6 +112,10 @@ impl Db {
                 being_compacted: file.is_being_compacted(),
                 garbage_bytes: 0,
                 temperature: file.meta.temperature,
+                checksum: FileChecksum::of(
+                    &file.meta.file_checksum_function,
+                    &file.meta.file_checksum,
+                ),
             }));
             live.extend(version.blob_files.values().map(|blob| LiveFile {
                 column_family: family.name().to_string(),
@@ -73,10 +123,93 @@ impl Db {
                 path: blob.file.path(),
                 size: blob.file.meta.total_bytes,
                 garbage_bytes: blob.garbage_bytes,
+                checksum: FileChecksum::of(
+                    &blob.file.meta.checksum_method,
+                    &blob.file.meta.checksum_value,
+                ),
                 ..LiveFile::default()
             }));
         }
         live
+    }
+
+    /// All files that a copy of the database needs, with what of each of them, for a program that
+    /// makes such a copy. CURRENT comes last; a directory without it is no database. Files stay
+    /// while deletions are disabled ([`Db::disable_file_deletions`], [`Db::hold_files`]).
+    ///
+    /// Memtables are flushed first if the WALs that recovery would need have `wal_size_for_flush`
+    /// bytes of records or more, so always with 0; `u64::MAX` is never. Those whose large values
+    /// lie in blob files already are flushed in any case. The OPTIONS file is given as for a copy
+    /// in one directory, whatever `db_paths` and `wal_dir` are.
+    ///
+    /// # Errors
+    /// `NotSupported` for a database that is open for reading whose WALs name blob files that its
+    /// MANIFEST lacks; `TryAgain` if large values are streamed so fast that each flush finds new
+    /// ones; `Corruption` if a file is missing; `ShutdownInProgress`; `IoError`.
+    pub fn live_files_storage(&self, wal_size_for_flush: u64) -> Result<Vec<StoredFile>> {
+        let options = CopyOptions {
+            manifest: ManifestForm::AsItIs,
+            ..CopyOptions::whole(wal_size_for_flush)
+        };
+        let found = files_to_copy(self, options)?;
+        let path = &self.inner().context.path;
+        Ok(found.files.into_iter().map(|file| stored(path, file)).collect())
+    }
+
+    /// The names of the files that make up the database, without WALs, and how many bytes of the
+    /// MANIFEST count (RocksDB's `GetLiveFiles`). [`Db::live_files_storage`] is for programs that
+    /// copy them: it also has the directories, and the WALs of the same moment.
+    ///
+    /// # Errors
+    /// As [`Db::live_files_storage`].
+    pub fn live_file_names(&self, flush: bool) -> Result<(Vec<String>, u64)> {
+        let options = CopyOptions {
+            with_wals: false,
+            manifest: ManifestForm::AsItIs,
+            ..CopyOptions::whole(if flush { 0 } else { u64::MAX })
+        };
+        let found = files_to_copy(self, options)?;
+        let mut names = Vec::new();
+        let mut manifest_size = 0;
+        for file in found.files {
+            match (file.kind, &file.bytes) {
+                (FileKind::Options(_), _) => continue,
+                (FileKind::Manifest(_), FileBytes::OfFile { size, .. }) => manifest_size = *size,
+                (FileKind::Manifest(_), FileBytes::Made(bytes)) => {
+                    manifest_size = bytes.len() as u64;
+                }
+                _ => {}
+            }
+            names.push(file.name);
+        }
+        let context = &self.inner().context;
+        let listed = context.env.fs.list(&context.path)?;
+        let options = listed.into_iter().filter_map(|name| match FileKind::parse(&name) {
+            Some(FileKind::Options(number)) => Some((number, name)),
+            _ => None,
+        });
+        names.extend(options.max().map(|(_, name)| name));
+        Ok((names, manifest_size))
+    }
+}
+
+fn stored(database: &Path, file: CopiedFile) -> StoredFile {
+    let CopiedFile { name, kind, bytes, temperature, checksum } = file;
+    let (directory, size, replacement_contents, trim_to_size) = match bytes {
+        FileBytes::OfFile { path, size, change } => {
+            (directory_of(&path).to_path_buf(), size, None, change != Change::Never)
+        }
+        FileBytes::Made(bytes) => (database.to_path_buf(), bytes.len() as u64, Some(bytes), false),
+    };
+    StoredFile {
+        kind,
+        name,
+        directory,
+        size,
+        temperature,
+        checksum,
+        replacement_contents,
+        trim_to_size,
     }
 }
 

@@ -71,7 +71,9 @@ use crate::memtable::ArenaPool;
 pub(crate) use opening::open::existing_families;
 
 pub use async_read::AsyncIter;
-pub(crate) use copied_files::{CopiedFile, CopyOptions, FileBytes, FilesToCopy, files_to_copy};
+pub(crate) use copied_files::{
+    Change, CopiedFile, CopyOptions, FileBytes, FilesToCopy, files_to_copy,
+};
 
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
 pub use destroy::destroy;
@@ -79,7 +81,7 @@ pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 pub use family::ColumnFamily;
 pub use handle::Db;
 pub use ingestion::ExternalFiles;
-pub use live_files::LiveFile;
+pub use live_files::{FileChecksum, LiveFile, StoredFile};
 pub use maintenance::held::{HeldCompactions, HeldFiles};
 pub use memory::{AutoCacheMemory, CacheMemory, MemoryUsage};
 pub use open_files::OpenFiles;

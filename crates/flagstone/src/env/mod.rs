@@ -10,6 +10,7 @@ mod any_file;
 mod around;
 mod behind;
 mod buffered;
+mod copy;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod description_lock;
 mod direct;
@@ -51,6 +52,7 @@ pub use any_file::{AnyFile, OpenMode};
 pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
+pub use copy::copy_file;
 pub use direct::{
     AlignedBuffer, DIRECT_BLOCK, UnreservedFile, check_direct_reads, check_direct_writes,
 };

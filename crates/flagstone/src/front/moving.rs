@@ -26,7 +26,9 @@
 //! | `CompactRange` | `compact_range_cf` | `compact_range` | [`Family::compact`] |
 //! | `SstFileWriter` | `SstFileWriter` | the same | [`SstFileWriter`] |
 //! | `IngestExternalFile` | `ingest_external_file_cf` | `ingest_external_files` | [`Family::ingest_external_files`] |
-//! | `Checkpoint` | `Checkpoint` | `checkpoint` | [`Db::checkpoint`] |
+//! | `Checkpoint` | `Checkpoint` | `checkpoint` | [`Db::checkpoint`], [`Db::checkpoint_with`] |
+//! | `GetLiveFilesStorageInfo` | none | the same as here | [`Db::live_files_storage`] |
+//! | `DisableFileDeletions` | the same | the same as here | [`Db::disable_file_deletions`] |
 //! | `RepairDB` | `DB::repair` | `salvage` | [`Builder::salvage_to`] |
 //!
 //! Options have RocksDB's names and texts; [`Options::set`] takes any by its name.

@@ -4,8 +4,9 @@
 //!   [`WalReserveInfo`], [`DamagedFile`], [`KeyFault`], [`IngestionInfo`]
 //! - When it is opened: [`OpenProgress`]; of options that it does not act on: [`KeptSetting`],
 //!   [`KeptSection`]
-//! - Asked for: its files ([`LiveFile`], [`WalFile`]), what they take ([`SpaceUsage`]), its memory
-//!   ([`MemoryUsage`]), old snapshots and iterators ([`Pins`]), properties ([`PROPERTY_NAMES`])
+//! - Asked for: its files ([`LiveFile`], [`StoredFile`], [`WalFile`]), what they take
+//!   ([`SpaceUsage`]), its memory ([`MemoryUsage`]), old snapshots and iterators ([`Pins`]),
+//!   properties ([`PROPERTY_NAMES`])
 //! - Of transactions: [`TransactionInfo`], [`AwaitedKey`], [`KeyLock`], [`LockMode`],
 //!   [`Deadlock`], [`DeadlockStep`]
 //! - Whether its files are in order: [`VerifyReport`], [`CheckReport`]; what is wrong with it, and
@@ -13,12 +14,13 @@
 //!   [`SalvageReport`]
 
 pub use crate::base::LiveSnapshot;
+pub use crate::base::file_name::FileKind;
 pub use crate::cache::CacheStatistics;
 pub use crate::db::{
-    AutoCacheMemory, CacheMemory, CheckReport, Fault, Finding, Kept, LiveFile, LostValue,
-    MemoryUsage, PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins, SalvageProgress,
-    SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, Severity, SpaceUsage, VerifyReport,
-    WalFile,
+    AutoCacheMemory, CacheMemory, CheckReport, Fault, FileChecksum, Finding, Kept, LiveFile,
+    LostValue, MemoryUsage, PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins, SalvageProgress,
+    SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, Severity, SpaceUsage, StoredFile,
+    VerifyReport, WalFile,
 };
 pub use crate::front::transaction_db::{AwaitedKey, KeyLock, TransactionInfo};
 pub use crate::options::{

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{Result, SequenceNumber};
-use crate::db::{HeldCompactions, Statistics, UpdatePosition, Updates, diagnose};
+use crate::db::{HeldCompactions, HeldFiles, Statistics, UpdatePosition, Updates, diagnose};
 use crate::front::database::Db;
 use crate::front::family::Family;
 use crate::front::reports::{
-    CheckReport, DamagedFile, Finding, KeyFault, LiveFile, MemoryUsage, Pins, SpaceUsage,
+    CheckReport, DamagedFile, Finding, KeyFault, LiveFile, MemoryUsage, Pins, SpaceUsage, StoredFile,
     VerifyReport, WalFile,
 };
 use crate::options::{
-    CompactRangeOptions, CompactionControl, FlushOptions, Options, SizeApproximationOptions,
+    CheckpointOptions, CompactRangeOptions, CompactionControl, FlushOptions, Options,
+    SizeApproximationOptions,
 };
 
 /// Durability, options and background work.
@@ -96,6 +97,94 @@ impl Db {
     #[doc(alias = "CreateCheckpoint")]
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         self.engine().checkpoint(target)
+    }
+
+    /// As [`Db::checkpoint`], with options: without a flush, or without links.
+    ///
+    /// # Errors
+    /// As [`Db::checkpoint`]; `TryAgain` if large values are streamed so fast that each flush finds
+    /// new ones.
+    pub fn checkpoint_with(
+        &self,
+        target: impl AsRef<Path>,
+        options: &CheckpointOptions,
+    ) -> Result<()> {
+        self.engine().checkpoint_with(target, options)
+    }
+
+    /// All files that a copy of the database needs, for a program that makes one file by file.
+    /// Disable deletions first. CURRENT comes last: without it a directory is no database.
+    ///
+    /// Memtables are flushed first if the WALs have `wal_size_for_flush` bytes of records or more,
+    /// so always with 0; `u64::MAX` is never. Those whose large values lie in blob files already
+    /// are flushed in any case.
+    ///
+    /// ```
+    /// # use std::fs;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let (path, copy) = (directory.path().join("db"), directory.path().join("copy"));
+    /// let db = flagstone::Db::open(path)?;
+    /// db.put("stone", "flag")?;
+    /// let held = db.hold_files();
+    /// fs::create_dir(&copy)?;
+    /// for file in db.live_files_storage(0)? {
+    ///     let bytes = match file.replacement_contents {
+    ///         Some(bytes) => bytes,
+    ///         None => fs::read(file.directory.join(&file.name))?[..file.size as usize].to_vec(),
+    ///     };
+    ///     fs::write(copy.join(&file.name), bytes)?;
+    /// }
+    /// drop(held);
+    /// assert_eq!(flagstone::Db::open(copy)?.get("stone")?.unwrap(), "flag");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotSupported` for a database that is open for reading whose WALs name blob files that its
+    /// MANIFEST lacks; `TryAgain` as [`Db::checkpoint_with`]; `Corruption` if a file is missing;
+    /// `IoError`.
+    #[doc(alias = "GetLiveFilesStorageInfo")]
+    pub fn live_files_storage(&self, wal_size_for_flush: u64) -> Result<Vec<StoredFile>> {
+        self.engine().live_files_storage(wal_size_for_flush)
+    }
+
+    /// The names of the files that make up the database, without WALs, and how many bytes of the
+    /// MANIFEST count. [`Db::live_files_storage`] says more.
+    ///
+    /// # Errors
+    /// As [`Db::live_files_storage`].
+    #[doc(alias = "GetLiveFiles")]
+    pub fn live_file_names(&self, flush: bool) -> Result<(Vec<String>, u64)> {
+        self.engine().live_file_names(flush)
+    }
+
+    /// Keeps all files of the database until the guard is dropped, as
+    /// [`Db::disable_file_deletions`] does.
+    pub fn hold_files(&self) -> HeldFiles {
+        self.engine().hold_files()
+    }
+
+    /// Keeps all files of the database, for a program that copies them, until
+    /// [`Db::enable_file_deletions`] is called as often. A database that is closed meanwhile
+    /// removes them at its next opening.
+    ///
+    /// # Errors
+    /// `NotSupported` if the database is open for reading; `ShutdownInProgress`.
+    #[doc(alias = "DisableFileDeletions")]
+    pub fn disable_file_deletions(&self) -> Result<()> {
+        self.engine().disable_file_deletions()
+    }
+
+    /// Takes back one call of [`Db::disable_file_deletions`], or all with `force`, and returns how
+    /// many are left.
+    ///
+    /// # Errors
+    /// As [`Db::disable_file_deletions`].
+    #[doc(alias = "EnableFileDeletions")]
+    pub fn enable_file_deletions(&self, force: bool) -> Result<usize> {
+        self.engine().enable_file_deletions(force)
     }
 
     /// The sequence number of the last write that readers see.

@@ -262,6 +262,13 @@ impl VersionSet {
         self.manifest.poison.as_ref()
     }
 
+    /// The number and the bytes of the MANIFEST, if its file says what this state is.
+    pub fn manifest_on_disk(&self) -> Option<(FileNumber, u64)> {
+        let open = self.manifest.open.as_ref()?;
+        let is_current = open.number == self.manifest.current && self.manifest.is_named;
+        is_current.then(|| (open.number, open.writer.size()))
+    }
+
     /// The tables and blob files of the newest versions. For a purge of the directory at open,
     /// before older versions are around; later, the queue of obsolete files says what may be
     /// removed.

@@ -11,7 +11,8 @@
 //!   `by_name`: set and read by name; `validate`: constraints between them; `bounded`: settings
 //!   limited by others, with the values that were asked for
 //! - [`names`]: which names can be set, for what, and when
-//! - [`block_cache`]: a cache that databases can share; `calls`: options of single calls
+//! - [`block_cache`]: a cache that databases can share; `calls`, `ingestion`, `copies`: options of
+//!   single calls
 //! - `progress`: progress of opening a database
 //! - [`mod@file`]: the OPTIONS file; `parser`: its lines; `kept`: settings in it that have no
 //!   effect
@@ -25,6 +26,7 @@ mod calls;
 pub mod cf_settings;
 pub mod choices;
 mod control;
+mod copies;
 mod data_path;
 pub mod db_settings;
 pub mod file;
@@ -87,6 +89,7 @@ pub use choices::{
     PrepopulateBlobCache, PrepopulateBlockCache,
 };
 pub use control::{CompactionControl, CompactionProgress};
+pub use copies::CheckpointOptions;
 pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest, load_readable};

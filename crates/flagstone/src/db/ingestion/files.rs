@@ -6,12 +6,9 @@ use crate::base::{Error, FileNumber, Result, SequenceNumber, Sometimes, file_nam
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::ingestion::candidate::Candidate;
-use crate::env::{BufferedWriter, IoMode, NewNames};
+use crate::env::{IoMode, NewNames, copy_file};
 use crate::options::IngestExternalFileOptions;
 use crate::sst::global_sequence_offset;
-
-/// Copies go through a buffer of this many bytes.
-const COPY_BUFFER: usize = 1 << 20;
 
 /// A file that was linked, copied or written into a family's directory.
 struct OwnFile {
@@ -70,27 +67,7 @@ impl<'a> BroughtIn<'a> {
                 },
             }
         }
-        self.copy(table, &target)
-    }
-
-    fn copy(&self, table: &Candidate, target: &Path) -> Result<()> {
-        let fs = &*self.inner.context.env.fs;
-        let input = fs.open_random_access(&table.path, IoMode::Buffered)?;
-        let output = fs.create_writable(target, IoMode::Buffered)?;
-        let mut output = BufferedWriter::new(output, 0, COPY_BUFFER);
-        let mut buffer = vec![0; COPY_BUFFER.min(table.size as usize)];
-        let mut offset = 0;
-        while offset < table.size {
-            let wanted = buffer.len().min((table.size - offset) as usize);
-            let read = input.read_at(offset, &mut buffer[..wanted])?;
-            if read == 0 {
-                let message = format!("the file ends before its {} bytes", table.size);
-                return Err(Error::corruption(message).at(&table.path).at_offset(offset));
-            }
-            output.append(&buffer[..read])?;
-            offset += read as u64;
-        }
-        output.sync()
+        copy_file(fs, &table.path, &target, table.size, false)
     }
 
     /// Makes the names of all files durable.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
+use crate::db::tree::requested_pauses;
 
 /// Keeps automatic compactions of a family from starting until it is dropped; see
 /// [`Db::hold_automatic_compactions`].
@@ -30,6 +31,45 @@ impl Db {
         let inner = self.inner().clone();
         inner.tree.pause_deletions(1);
         HeldFiles { inner }
+    }
+
+    /// Keeps all files of the database until [`Db::enable_file_deletions`] is called as often;
+    /// [`Db::hold_files`] has a guard instead. A database closed meanwhile removes them at its next
+    /// opening.
+    ///
+    /// # Errors
+    /// `NotSupported` if the database is open for reading; `ShutdownInProgress`.
+    pub fn disable_file_deletions(&self) -> Result<()> {
+        self.check_may_remove()?;
+        requested_pauses::begin(&self.inner().tree);
+        Ok(())
+    }
+
+    /// Takes back one call of [`Db::disable_file_deletions`], or all of them with `force`, and
+    /// returns how many are left. With none left, files are removed that are no longer needed,
+    /// unless a guard, a checkpoint or a backup keeps them. Without any such call nothing happens.
+    ///
+    /// # Errors
+    /// As [`Db::disable_file_deletions`].
+    pub fn enable_file_deletions(&self, force: bool) -> Result<usize> {
+        self.check_may_remove()?;
+        let inner = self.inner();
+        let ended = requested_pauses::end(&inner.tree, force);
+        if ended > 0 {
+            inner.pipeline.end_pause(ended);
+            inner.jobs.purge_all_obsolete_files();
+        }
+        Ok(requested_pauses::count(&inner.tree))
+    }
+
+    fn check_may_remove(&self) -> Result<()> {
+        let context = &self.inner().context;
+        context.check_open()?;
+        if context.read_only {
+            let message = "the database is open for reading, and removes no files";
+            return Err(Error::not_supported(message));
+        }
+        Ok(())
     }
 
     /// Keeps automatic compactions of the family from starting until the returned guard is dropped.

@@ -403,11 +403,15 @@ impl Tree {
                 .map(|number| (*number, ObsoleteFile::blob(paths, *number).path()));
             tables.chain(blobs).collect::<Vec<_>>()
         });
+        // Others are there for the sake of the pause: their memtables are in tables.
+        let needed = state.versions.oldest_log_number().min(state.wals.kept_from(|_| false));
+        let wals = state.wals.live.iter().filter(|wal| wal.number >= needed);
         Copy {
             live: places.collect(),
             growing: state.families.values().flat_map(blobs).collect(),
-            wals: state.wals.live.iter().map(|wal| (wal.number, wal.bytes)).collect(),
+            wals: wals.map(|wal| (wal.number, wal.bytes)).collect(),
             options: options(),
+            manifest: state.versions.manifest_on_disk(),
             state: state.versions.copied_state(),
         }
     }
@@ -557,9 +561,11 @@ pub(in crate::db) struct Copy {
     pub(in crate::db) live: BTreeMap<FileNumber, PathBuf>,
     /// Blob files of memtables, which may still grow.
     pub(in crate::db) growing: Vec<PathBuf>,
-    /// The WALs before the active one, with their bytes.
+    /// The WALs before the active one that recovery needs, with their bytes.
     pub(in crate::db) wals: Vec<(FileNumber, u64)>,
     pub(in crate::db) options: String,
+    /// The MANIFEST with its bytes, if its file says what `state` does.
+    pub(in crate::db) manifest: Option<(FileNumber, u64)>,
     pub(in crate::db) state: StateCopy,
 }
 

@@ -17,6 +17,7 @@ pub(in crate::db) mod output;
 pub(super) mod pressure;
 pub(in crate::db) mod pressures;
 pub(in crate::db) mod promise;
+pub(in crate::db) mod requested_pauses;
 pub(in crate::db) mod state;
 pub(in crate::db) mod waiting_deletions;
 

@@ -154,6 +154,8 @@ impl Running {
 pub(in crate::db) struct Paused {
     /// While above zero, obsolete files stay (checkpoints, backups).
     pub(in crate::db) deletions: usize,
+    /// How many of these the program asked for, by `disable_file_deletions`.
+    pub(in crate::db) on_request: usize,
     /// While above zero, no automatic compaction starts.
     pub(in crate::db) compactions: usize,
 }
