@@ -241,8 +241,8 @@ pub use db::{
 pub use env::Env;
 pub use front::{
     Builder, Cursor, Db, Entry, FamiliesCursor, Family, Keys, Range, RangeStream, Secondary,
-    Snapshot, TransactOptions, Transaction, TransactionDb, TransactionState, TransactionValueWriter,
-    View, moving, reports,
+    Snapshot, TransactOptions, Transaction, TransactionDb, TransactionState,
+    TransactionValueWriter, View, moving, reports,
 };
 pub use ingest::{SstFileInfo, SstFileWriter, SstFileWriterOptions};
 pub use transactions::{TransactionDbOptions, TransactionOptions};

@@ -18,9 +18,9 @@ pub use crate::base::file_name::FileKind;
 pub use crate::cache::CacheStatistics;
 pub use crate::db::{
     AutoCacheMemory, CacheMemory, CheckReport, Fault, FileChecksum, Finding, Kept, LiveFile,
-    LostValue, MemoryUsage, PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins, SalvageProgress,
-    SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, Severity, SpaceUsage, StoredFile,
-    VerifyReport, WalFile,
+    LostValue, MemoryUsage, PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins,
+    SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, Severity,
+    SpaceUsage, StoredFile, VerifyReport, WalFile,
 };
 pub use crate::front::transaction_db::{AwaitedKey, KeyLock, TransactionInfo};
 pub use crate::options::{

@@ -9,8 +9,8 @@ use crate::db::{HeldCompactions, HeldFiles, Statistics, UpdatePosition, Updates,
 use crate::front::database::Db;
 use crate::front::family::Family;
 use crate::front::reports::{
-    CheckReport, DamagedFile, Finding, KeyFault, LiveFile, MemoryUsage, Pins, SpaceUsage, StoredFile,
-    VerifyReport, WalFile,
+    CheckReport, DamagedFile, Finding, KeyFault, LiveFile, MemoryUsage, Pins, SpaceUsage,
+    StoredFile, VerifyReport, WalFile,
 };
 use crate::options::{
     CheckpointOptions, CompactRangeOptions, CompactionControl, FlushOptions, Options,
