@@ -43,7 +43,7 @@ impl WriteBatchWithIndex {
         key: impl AsRef<[u8]>,
     ) -> Result<InBatch<WideColumns>> {
         let key = key.as_ref();
-        let delta = self.overlay(family)?.delta(key);
+        let delta = self.overlay(family)?.delta(key).loaded(self.streamed())?;
         if delta.is_empty() {
             return Ok(InBatch::Absent);
         }

@@ -24,9 +24,10 @@ fn options(durability: Durability) -> WriteOptions {
 /// Whether the family may be given the edit at any time.
 fn fits(family: &Family, edit: &Edit) -> bool {
     match edit {
-        Edit::Put { key, .. } | Edit::Delete { key } | Edit::Merge { key, .. } => {
-            family.may_overwrite(key) && allowed(family, edit).is_some()
-        }
+        Edit::Put { key, .. }
+        | Edit::PutEntity { key, .. }
+        | Edit::Delete { key }
+        | Edit::Merge { key, .. } => family.may_overwrite(key) && allowed(family, edit).is_some(),
         Edit::SingleDelete { .. } | Edit::DeleteRange { .. } => false,
     }
 }
