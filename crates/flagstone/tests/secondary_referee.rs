@@ -72,8 +72,8 @@ fn a_secondary_of_rocksdb_follows_a_primary_that_it_can_read() {
     });
 }
 
-/// Scans of a secondary of RocksDB 7.8 crash where there are several blob files, also beside a
-/// primary that is RocksDB: it is asked for keys.
+/// It is asked for keys: scans of `ldb` 7.8.3 as a secondary crash where values lie in several blob
+/// files.
 #[test]
 fn a_secondary_of_rocksdb_finds_large_values() {
     let Some(referee) = referee() else { return };
