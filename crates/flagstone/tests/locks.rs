@@ -20,7 +20,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::{Code, Error, Result, SubCode};
-use flagstone::db::{Db, OpenFiles, TtlDb, TtlOptions, salvage, salvage_with_older_options};
+use flagstone::db::{
+    Db, OpenFiles, Secondary, TtlDb, TtlOptions, salvage, salvage_with_older_options,
+};
 use flagstone::env::{Env, IoMode};
 use flagstone::options::Options;
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -79,12 +81,19 @@ type Open = fn(&Path, &Options) -> Result<Handle>;
 
 /// Every call that gives a handle of a database, or reads one as a whole, and whether it keeps
 /// writers out meanwhile.
-const HANDLES: [(&str, bool, Open); 10] = [
+const HANDLES: [(&str, bool, Open); 12] = [
     ("open", true, |path, options| boxed(Db::open(path, options))),
     ("open_with_families", true, |path, options| boxed(Db::open_with_families(path, options, &[]))),
     ("open_read_only", false, |path, options| boxed(Db::open_read_only(path, options))),
     ("open_read_only_with_families", false, |path, options| {
         boxed(Db::open_read_only_with_families(path, options, &[("default", options.cf.clone())]))
+    }),
+    ("open", false, |path, options| {
+        boxed(Secondary::open(path, path.with_extension("own"), options))
+    }),
+    ("open_with_families", false, |path, options| {
+        let families = [("default", options.cf.clone())];
+        boxed(Secondary::open_with_families(path, path.with_extension("own"), options, &families))
     }),
     ("open", true, |path, options| boxed(TtlDb::open(path, options, TtlOptions::default()))),
     ("open_with_families", true, |path, options| {

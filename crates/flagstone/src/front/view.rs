@@ -207,8 +207,8 @@ impl View {
     }
 
     /// [`View::get`] for a task that must not wait for a disk. What is in memory is answered at
-    /// the first poll; a thread of the engine reads the rest. The future borrows nothing, so it may be
-    /// spawned.
+    /// the first poll; a thread of the engine reads the rest. The future borrows nothing, so it may
+    /// be spawned.
     ///
     /// # Errors
     /// As [`View::get`]; `IoError` if the system has no thread left.
