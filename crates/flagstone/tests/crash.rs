@@ -17,182 +17,182 @@ use testkit::{
 
 #[test]
 fn creation() {
-    crash::experiment("creation");
+    crash::one_life("creation");
 }
 
 #[test]
 fn log() {
-    crash::experiment("log");
+    crash::one_life("log");
 }
 
 #[test]
 fn log_by_hand() {
-    crash::experiment("log-by-hand");
+    crash::one_life("log-by-hand");
 }
 
 #[test]
 fn flush() {
-    crash::experiment("flush");
+    crash::one_life("flush");
 }
 
 #[test]
 fn flush_together() {
-    crash::experiment("flush-together");
+    crash::one_life("flush-together");
 }
 
 #[test]
 fn flush_together_with_blobs() {
-    crash::experiment("flush-together-blobs");
+    crash::one_life("flush-together-blobs");
 }
 
 #[test]
 fn compaction() {
-    crash::experiment("compaction");
+    crash::one_life("compaction");
 }
 
 #[test]
 fn subcompactions() {
-    crash::experiment("subcompactions");
+    crash::one_life("subcompactions");
 }
 
 #[test]
 fn blobs() {
-    crash::experiment("blobs");
+    crash::one_life("blobs");
 }
 
 #[test]
 fn blobs_at_commit() {
-    crash::experiment("blobs-at-commit");
+    crash::one_life("blobs-at-commit");
 }
 
 #[test]
 fn direct() {
-    crash::experiment("direct");
+    crash::one_life("direct");
 }
 
 #[test]
 fn blob_streams() {
-    crash::experiment("blob-streams");
+    crash::one_life("blob-streams");
 }
 
 #[test]
 fn families() {
-    crash::experiment("families");
+    crash::one_life("families");
 }
 
 #[test]
 fn recycled() {
-    crash::experiment("recycled");
+    crash::one_life("recycled");
 }
 
 #[test]
 fn recycled_unlogged() {
-    crash::experiment("recycled-unlogged");
+    crash::one_life("recycled-unlogged");
 }
 
 #[test]
 fn compressed() {
-    crash::experiment("compressed");
+    crash::one_life("compressed");
 }
 
 #[test]
 fn rollover() {
-    crash::experiment("rollover");
+    crash::one_life("rollover");
 }
 
 #[test]
 fn options() {
-    crash::experiment("options");
+    crash::one_life("options");
 }
 
 #[test]
 fn ingestion() {
-    crash::experiment("ingestion");
+    crash::one_life("ingestion");
 }
 
 #[test]
 fn ingestion_beside_blobs() {
-    crash::experiment("ingestion-blobs");
+    crash::one_life("ingestion-blobs");
 }
 
 #[test]
 fn checkpoint() {
-    crash::experiment("checkpoint");
+    crash::one_life("checkpoint");
 }
 
 #[test]
 fn reopen() {
-    crash::experiment("reopen");
+    crash::one_life("reopen");
 }
 
 #[test]
 fn reopen_kept() {
-    crash::experiment("reopen-kept");
+    crash::one_life("reopen-kept");
 }
 
 #[test]
 fn wal_dir() {
-    crash::experiment("wal-dir");
+    crash::one_life("wal-dir");
 }
 
 #[test]
 fn paths() {
-    crash::experiment("paths");
+    crash::one_life("paths");
 }
 
 #[test]
 fn wal_limit() {
-    crash::experiment("wal-limit");
+    crash::one_life("wal-limit");
 }
 
 #[test]
 fn transactions() {
-    crash::experiment("transactions");
+    crash::one_life("transactions");
 }
 
 #[test]
 fn updates() {
-    crash::experiment("updates");
+    crash::one_life("updates");
 }
 
 #[test]
 fn updates_recycled() {
-    crash::experiment("updates-recycled");
+    crash::one_life("updates-recycled");
 }
 
 #[test]
 fn two_writers() {
-    crash::experiment("two-writers");
+    crash::one_life("two-writers");
 }
 
 #[test]
 fn two_writers_plain() {
-    crash::experiment("two-writers-plain");
+    crash::one_life("two-writers-plain");
 }
 
 #[test]
 fn three_writers() {
-    crash::experiment("three-writers");
+    crash::one_life("three-writers");
 }
 
 #[test]
 fn three_writers_plain() {
-    crash::experiment("three-writers-plain");
+    crash::one_life("three-writers-plain");
 }
 
 #[test]
 fn three_writers_blobs() {
-    crash::experiment("three-writers-blobs");
+    crash::one_life("three-writers-blobs");
 }
 
 #[test]
 fn free_writers() {
-    crash::experiment("free-writers");
+    crash::one_life("free-writers");
 }
 
 #[test]
 fn long() {
-    crash::experiment("long");
+    crash::one_life("long");
 }
 
 #[test]

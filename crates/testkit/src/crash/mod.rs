@@ -103,4 +103,4 @@ pub use explore::{Effort, Explorer, Figures, Finding, Trail};
 pub use life::Life;
 pub use promises::Promises;
 pub use record::{CrashFs, Survival};
-pub use scenarios::{SCENARIOS, Scenario, experiment};
+pub use scenarios::{SCENARIOS, Scenario, experiment, one_life};

@@ -332,16 +332,30 @@ const LONG: &[(&str, &str)] = &[
     ("recycle_log_file_num", "1"),
 ];
 
-/// Explores a scenario as far as a test has time for.
+/// Explores two lives of a scenario.
 ///
 /// # Panics
 /// With the first finding.
 pub fn experiment(name: &str) {
+    explore_lives(name, 2);
+}
+
+/// Explores one life of a scenario, as a test has time for.
+///
+/// # Panics
+/// With the first finding.
+pub fn one_life(name: &str) {
+    explore_lives(name, 1);
+}
+
+fn explore_lives(name: &str, lives: u64) {
     let explorer = Explorer::new(u64::MAX);
     let scenario =
         SCENARIOS.iter().find(|scenario| scenario.name == name).expect("a scenario's name");
-    if let Err(finding) = explorer.explore(scenario, 1, &Effort::TEST) {
-        panic!("{finding}");
+    for seed in 1..=lives {
+        if let Err(finding) = explorer.explore(scenario, seed, &Effort::TEST) {
+            panic!("{finding}");
+        }
     }
     println!("{name}: {}", explorer.figures());
 }
