@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{FileNumber, InternalIterator, ValueType};
-use flagstone::blob::{BlobIndex, FOOTER_SIZE, HEADER_SIZE};
+use flagstone::blob::{BlobIndex, FOOTER_SIZE, HEADER_SIZE, visit_references};
 use flagstone::db::{ColumnFamily, Db, LiveFile, MemoryUsage, TwoPhase};
 use flagstone::env::{Env, IoMode};
 use flagstone::options::{ColumnFamilyOptions, Options};
@@ -173,19 +173,21 @@ fn check_entries(env: &Env, family: &ColumnFamily, live: &[LiveFile]) {
         cursor.seek_to_first();
         while cursor.valid() {
             entries += 1;
-            match cursor.key().value_type() {
+            let kind = cursor.key().value_type();
+            deletions += u64::from(matches!(
+                kind,
                 Some(
                     ValueType::Deletion
-                    | ValueType::SingleDeletion
-                    | ValueType::DeletionWithTimestamp,
-                ) => deletions += 1,
-                Some(ValueType::BlobIndex) => {
-                    let index = BlobIndex::decode(cursor.value()).expect("a blob index");
-                    *referred.entry(index.file).or_default() +=
-                        index.record_bytes(cursor.key().user_key().len());
-                }
-                _ => {}
-            }
+                        | ValueType::SingleDeletion
+                        | ValueType::DeletionWithTimestamp
+                )
+            ));
+            let count = |index: BlobIndex| {
+                *referred.entry(index.file).or_default() +=
+                    index.record_bytes(cursor.key().user_key().len());
+                Ok(())
+            };
+            visit_references(kind, cursor.value(), count).expect("blobs that can be read");
             cursor.next();
         }
         cursor.status().expect("a sound table");

@@ -219,7 +219,12 @@ fn check_columns(db: &Db, family: &ColumnFamily, options: &ReadOptions, keys: &[
     for (key, joint) in keys.iter().zip(joint) {
         let joint = joint.expect("a lookup of columns");
         let single = db.get_entity(options, family, key).expect("a lookup of columns");
-        assert_eq!(single, joint, "family {}, key {}", family.name(), key.escape_ascii());
+        assert!(
+            single == joint,
+            "family {}, key {}: columns {joint:?} were found among others; found alone: {single:?}",
+            family.name(),
+            key.escape_ascii()
+        );
         let value = single.as_ref().and_then(|columns| columns.get(""));
         assert!(
             single.as_ref().is_none_or(|all| are_columns_of(all, value.unwrap_or_default())),

@@ -265,6 +265,9 @@ impl Life {
     }
 
     fn put_stream(&mut self) {
+        if self.db.base().options().readable_by_rocksdb_secondaries {
+            return; // It is refused.
+        }
         let ((which, family), key) = (self.family(), self.key());
         let mut writer =
             self.db.put_stream(&family, &key, &WriteOptions::default()).expect("a stream");

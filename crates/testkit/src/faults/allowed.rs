@@ -21,6 +21,9 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
         (Call::Punch | Call::Update | Call::Metadata, Sort::Blob) => {
             Some("a blob file in which no holes can be punched is emptied")
         }
+        (Call::Metadata, Sort::Manifest) => Some(
+            "an opening for reading that does not know whether the MANIFEST has grown looks again",
+        ),
         (Call::Populate, _) => {
             Some("what cannot be written to a mapping is written by calls, and those are heard")
         }

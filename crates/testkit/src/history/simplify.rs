@@ -155,8 +155,9 @@ fn simpler_edits(edit: &Edit) -> Vec<Edit> {
             values.chain(simpler_key(key).map(|key| put(&key, value))).collect()
         }
         Edit::PutEntity { key, value } => {
-            let put = Edit::Put { key: key.clone(), value: value.clone() };
-            let values = simpler_values(value.strip_prefix(ENTITY).unwrap_or(value)).into_iter();
+            let value = value.strip_prefix(ENTITY).unwrap_or(value);
+            let put = Edit::Put { key: key.clone(), value: value.to_vec() };
+            let values = simpler_values(value).into_iter();
             let entities = values.map(|value| Edit::PutEntity {
                 key: key.clone(),
                 value: [ENTITY, &value].concat(),

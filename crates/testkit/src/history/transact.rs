@@ -135,6 +135,10 @@ impl Running {
 
     fn change(&mut self, name: &str, edit: &Edit) -> Result<()> {
         let family = self.db.column_family(name)?;
+        // Secondaries of RocksDB could not read values in pieces, and so these are refused.
+        if self.db.db_options().readable_by_rocksdb_secondaries {
+            return compare::change(&mut self.transaction, &family, edit);
+        }
         compare::change_in_pieces(&mut self.transaction, &family, edit)
     }
 

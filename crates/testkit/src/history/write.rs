@@ -132,7 +132,8 @@ impl Life {
     ) {
         let Some(handle) = self.family(name) else { return };
         let family = self.model.families.get_mut(name).expect("it has a handle");
-        if !family.may_put(key) {
+        // Secondaries of RocksDB could not read it, and so it is refused.
+        if !family.may_put(key) || self.db.options().readable_by_rocksdb_secondaries {
             return;
         }
         let put = Edit::Put { key: key.to_vec(), value: pieces.concat() };
