@@ -155,6 +155,12 @@ mod scheduled {
             decide();
             self.0.store(pointer);
         }
+
+        /// The same. Returns what it pointed to.
+        pub fn swap(&self, pointer: P) -> P {
+            decide();
+            self.0.swap(pointer)
+        }
     }
 
     /// Lets the scheduler decide who goes on. (`yield_now` would also ask to let others go first.)
