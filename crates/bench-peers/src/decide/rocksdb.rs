@@ -15,7 +15,7 @@ use crate::engine::Result;
 /// A database, with the transactions that are prepared there.
 ///
 /// The pointers are those that RocksDB has returned, and each is used until it is destroyed in
-/// `close`; nobody else has them. All calls come from one thread.
+/// `close`, and nothing else has them. All calls come from one thread.
 pub struct Database {
     db: *mut ffi::rocksdb_transactiondb_t,
     write: *mut ffi::rocksdb_writeoptions_t,
@@ -34,7 +34,7 @@ fn call<T>(call: impl FnOnce(*mut *mut c_char) -> T) -> Result<T> {
     }
     // SAFETY: RocksDB has set it to a string that ends in a zero byte, and that is the caller's.
     let message = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
-    // SAFETY: as above; nobody uses it after this.
+    // SAFETY: as above; it is not used after this.
     unsafe { ffi::rocksdb_free(error.cast()) };
     Err(message.into())
 }

@@ -25,7 +25,7 @@ const ENTRIES_MIN: u64 = 400_000;
 pub enum Exercise {
     /// Makes the rows.
     Fill { is_optimistic: bool, rows: u64 },
-    /// Transactions that read two rows for update and write them, for so many milliseconds.
+    /// Runs transactions that read two rows for update and write them, for `millis` milliseconds.
     Small { is_optimistic: bool, is_contended: bool, threads: u64, rows: u64, millis: u64 },
     /// A batch with an index, over an empty database.
     Batch { entries: u64 },
@@ -77,7 +77,7 @@ fn small(database: &dyn Database, threads: u64, rows: u64, time: Duration) -> Re
         let value = [b'w'; VALUE_BYTES];
         let (mut committed, mut conflicts) = (0, 0);
         while !is_over.load(Ordering::Relaxed) {
-            // In order, so that nobody meets a deadlock.
+            // In the order of the keys, so that there is no deadlock.
             let first = random.random_range(0..rows - 1);
             let second = random.random_range(first + 1..rows);
             let keys = [key(first), key(second)];

@@ -22,7 +22,7 @@ enum Handle {
 /// A database, with the options of its calls.
 ///
 /// The pointers are those that RocksDB has returned, and each is used until it is destroyed in
-/// `close`; nobody else has them.
+/// `close`, and nothing else has them.
 pub struct Opened {
     db: Handle,
     base: *mut ffi::rocksdb_t,
@@ -56,7 +56,7 @@ fn call<T>(call: impl FnOnce(*mut *mut c_char) -> T) -> std::result::Result<T, S
     }
     // SAFETY: RocksDB has set it to a string that ends in a zero byte, and that is the caller's.
     let message = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
-    // SAFETY: as above; nobody uses it after this.
+    // SAFETY: as above; it is not used after this.
     unsafe { ffi::rocksdb_free(error.cast()) };
     Err(message)
 }
