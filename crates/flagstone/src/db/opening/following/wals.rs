@@ -24,7 +24,8 @@ use std::sync::Arc;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Result, SequenceNumber, Sometimes};
-use crate::batch::{BatchSummary, BatchView, Operation};
+use crate::batch::{BatchSummary, BatchView};
+use crate::blob::visit_references;
 use crate::db::DbInner;
 use crate::db::opening::prepared::Prepared;
 use crate::db::opening::replay_inserts::{Inserts, Targets};
@@ -372,10 +373,20 @@ fn missing_blob(
         return Ok(None);
     }
     for operation in batch.iter() {
-        let Operation::BlobIndex { cf, index, .. } = operation? else { continue };
+        let operation = operation?;
+        let (Some(cf), Some((kind, _, value))) = (operation.family(), operation.entry()) else {
+            continue;
+        };
         let Some(target) = targets.wanting(cf, wal) else { continue };
-        if let Some(missing) = inner.pipeline.find_blob(&target.family, index)? {
-            return Ok(Some(missing));
+        let mut missing = None;
+        visit_references(Some(kind), value, |index| {
+            if missing.is_none() {
+                missing = inner.pipeline.find_blob(&target.family, &index)?;
+            }
+            Ok(())
+        })?;
+        if missing.is_some() {
+            return Ok(missing);
         }
     }
     Ok(None)

@@ -36,13 +36,12 @@ impl DirectBlobs {
     /// What is not there, or not yet, of a blob that the WAL of another process names.
     ///
     /// # Errors
-    /// `Corruption` for a malformed index; `IoError`.
+    /// `IoError`.
     pub(in crate::db::writing) fn find(
         &self,
         family: &Family,
-        index: &[u8],
+        index: &BlobIndex,
     ) -> Result<Option<Error>> {
-        let index = BlobIndex::decode(index)?;
         if family.current.load().version.blob_files.contains_key(&index.file) {
             return Ok(None);
         }

@@ -186,8 +186,12 @@ impl Pipeline {
     /// What is not there, or not yet, of a blob that the WAL of another process names.
     ///
     /// # Errors
-    /// `Corruption` for a malformed index; `IoError`.
-    pub(in crate::db) fn find_blob(&self, family: &Family, index: &[u8]) -> Result<Option<Error>> {
+    /// `IoError`.
+    pub(in crate::db) fn find_blob(
+        &self,
+        family: &Family,
+        index: &BlobIndex,
+    ) -> Result<Option<Error>> {
         self.blobs.find(family, index)
     }
 
