@@ -16,6 +16,7 @@ mod numbering;
 mod physical;
 mod pieces;
 mod predecessor;
+mod reached;
 mod reader;
 #[cfg(test)]
 mod reader_tests;
@@ -39,6 +40,7 @@ pub use numbering::{Numbering, shares_numbers};
 pub use physical::{byte_with_wrong_bit, has_unknown_type, records_within};
 pub use pieces::{Checks, Fault, Reading};
 pub use predecessor::{Noted, WalEnd};
+pub use reached::reached_until;
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{
     Applied, Apply, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop,

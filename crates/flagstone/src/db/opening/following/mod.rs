@@ -7,16 +7,18 @@
 //!    A file stays open as long as any state has it (`env/followed.rs`).
 //! 2. Make an engine of these versions. It shares tables, caches and memtables with the states
 //!    before; a memtable goes when the log number of its family has passed its WAL.
-//! 3. Read on in the WALs into the memtables (`wals`).
-//! 4. Look at the MANIFEST again. If it has not changed, this is one state of the database, and
-//!    readers get it. Otherwise go on with step 1.
+//! 3. Look at the MANIFEST again. If it has changed, go on with step 1.
+//! 4. Read on in the WALs into the memtables (`wals`).
+//! 5. If no family has come meanwhile, and no WAL was written over, this is one state of the
+//!    database, and readers get it. Otherwise go on with step 1.
 //!
 //! **Proof.** A writer removes a file, punches a hole into it, or writes a WAL over, only after an
-//! edit of the MANIFEST has made that superfluous. So, where the MANIFEST ends in step 4 where it
-//! ended in step 1, all that it needs was there in between: files that are missing in step 1 are
-//! lost; no WAL was removed that has writes of any family behind its log number; no blob was
-//! punched away that is no garbage. What precedes is what an opening reads (see `moving`). Edits
-//! are few and reading them is fast, so that few rounds meet another one.
+//! edit of the MANIFEST has made that superfluous. So, where the MANIFEST ends in step 3 where it
+//! ended in step 1, all that it needs was there in between, and is open: files that are missing in
+//! step 1 are lost; no WAL was removed that has writes of any family behind its log number. A WAL
+//! that is removed while it is read in step 4 stays as it is. One that is used again gets another
+//! name before it is written over, and is not taken in step 5. What precedes is what an opening
+//! reads (see `moving`). Steps 1 to 3 are short, so that few rounds meet an edit in them.
 //!
 //! States share memtables that still grow: a state sees the sequence numbers up to its own last
 //! one, and what is added is behind that (`wals` says what happens otherwise).
@@ -317,6 +319,9 @@ impl Tail {
             let is_gone = error.is_not_found();
             return if is_gone && self.advance()? { Ok(Round::Changed) } else { Err(gone(error)) };
         }
+        if self.advance()? {
+            return Ok(Round::Changed);
+        }
         let largest = versions.last_sequence();
         let families = self.manifest.max_column_family();
         let inner = Arc::new(self.assemble(versions));
@@ -332,17 +337,24 @@ impl Tail {
                 Err(error)
             };
         }
-        if self.advance()? {
+        let has_changed = self.advance()?;
+        if self.manifest.max_column_family() != families {
             // What WALs have for a family that was not known yet was passed over.
-            if self.manifest.max_column_family() != families {
-                self.begin_anew()?;
-            }
+            return self.begin_anew().map(|()| Round::Changed);
+        }
+        // What history waits for may have gone with the change.
+        let is_doubtful = || -> Result<bool> {
+            Ok(self.wals.waits().is_some() || !self.wals.are_their_own(&self.files)?)
+        };
+        if has_changed && is_doubtful()? {
             return Ok(Round::Changed);
         }
         self.check_families_agree(&inner)?;
         inner.check_prepared(self.wals.prepared())?;
         self.last_sequence = self.last_sequence.max(self.wals.last_sequence()).max(largest);
-        self.show(inner).map(Round::State)
+        let state = self.show(inner)?;
+        self.has_changed = has_changed;
+        Ok(Round::State(state))
     }
 
     /// Hands a state to readers.
@@ -352,7 +364,6 @@ impl Tail {
         inner.pipeline.set_last_sequence(self.last_sequence);
         inner.tree.show_recovered(live.collect());
         self.seen = self.last_sequence;
-        self.has_changed = false;
         self.forget_what_is_closed(&inner);
         open_files::list_as_open(&inner);
         Ok(Db::from_inner(inner))

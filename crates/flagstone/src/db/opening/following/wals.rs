@@ -33,6 +33,7 @@ use crate::db::tree::following;
 use crate::env::{FollowedFiles, RandomAccessFile};
 use crate::wal::{
     Applied, Event, Expected, Noted, Reader, ReaderOptions, ReplayRecord, WalEnd, is_plain,
+    reached_until,
 };
 
 /// Bytes of records that are inserted together, if no record has more.
@@ -65,6 +66,8 @@ struct TailedWal {
     is_cut: bool,
     /// The sequence number in its last record.
     last_sequence: SequenceNumber,
+    /// Records that begin here or behind are for a later look.
+    until: u64,
 }
 
 /// A record that is to be applied: where it lies in its piece, and what it is.
@@ -79,7 +82,8 @@ impl TailedWal {
     fn new(number: FileNumber, file: Arc<dyn RandomAccessFile>) -> Self {
         let options = ReaderOptions { ends_at_zeros: true, ..ReaderOptions::default() };
         let reader = Reader::with_options(file, number, options);
-        Self { number, reader, is_ready: false, has_begun: false, is_cut: false, last_sequence: 0 }
+        let (is_ready, has_begun, is_cut) = (false, false, false);
+        Self { number, reader, is_ready, has_begun, is_cut, last_sequence: 0, until: 0 }
     }
 
     /// Whether it has a record that was not applied yet.
@@ -94,6 +98,18 @@ impl TailedWal {
             }
         }
         Ok(self.is_ready)
+    }
+
+    /// Notes how far its writer has come. Returns about how many bytes there are to read.
+    fn note_end(&mut self) -> Result<u64> {
+        let (file, good_until) = (self.reader.file(), self.reader.good_until());
+        self.until = reached_until(&**file, self.number, good_until)?;
+        Ok(self.until.saturating_sub(good_until))
+    }
+
+    /// Whether the record that is ready was perhaps there when the look began.
+    fn is_due(&self) -> bool {
+        self.reader.record_offset() < self.until
     }
 
     fn end(&self) -> WalEnd {
@@ -172,6 +188,20 @@ impl WalTail {
         Ok(())
     }
 
+    /// Whether none of the WALs was written over: each has its name, or was removed.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn are_their_own(&self, files: &FollowedFiles) -> Result<bool> {
+        for wal in &self.wals {
+            let file = wal.reader.file();
+            if !files.is_in_place(&**file)? && file.metadata()?.links > 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether any WAL has a record that was not applied yet.
     ///
     /// # Errors
@@ -185,8 +215,9 @@ impl WalTail {
         Ok(false)
     }
 
-    /// Reads all that is there into the memtables of `inner`; earlier states see the sequence
-    /// numbers up to `seen`.
+    /// Reads all that is there now into the memtables of `inner`, and little of what comes
+    /// meanwhile: a writer that is faster than this must not keep it busy. Earlier states see the
+    /// sequence numbers up to `seen`.
     ///
     /// # Errors
     /// `Corruption` for a record that cannot be right, and where sequence numbers go back: the WALs
@@ -195,12 +226,12 @@ impl WalTail {
         self.waits = None;
         let targets = Arc::new(Targets::new(inner));
         let mut left = 0;
-        for wal in &self.wals {
-            left += wal.reader.file().size()?.saturating_sub(wal.reader.good_until());
+        for wal in &mut self.wals {
+            left += wal.note_end()?;
         }
         let with_threads = left >= BYTES_FOR_THREADS && inner.tree.has_workers();
         while let Some(at) = self.next_wal()? {
-            if !self.goes_on(at, inner.tree.oldest_log_number())? {
+            if !self.wals[at].is_due() || !self.goes_on(at, inner.tree.oldest_log_number())? {
                 break;
             }
             let wal = self.wals[at].number;
@@ -291,6 +322,10 @@ impl WalTail {
             if !wal.has_record()? {
                 self.apply(at, inserts, piece, accepted)?;
                 return Ok(true);
+            }
+            if !wal.is_due() {
+                self.apply(at, inserts, piece, accepted)?;
+                return Ok(false);
             }
             let record = wal.reader.record();
             let batch = BatchView::parse(record).map_err(|error| wal.locate(error))?;
