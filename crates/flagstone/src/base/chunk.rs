@@ -91,6 +91,18 @@ impl Chunk {
         self.layout.size()
     }
 
+    /// Has the system clear all of its memory now, as it else does when that is first touched.
+    /// Where the system does not know how (Linux before 5.14), it is cleared as it is touched.
+    pub fn populate(&mut self) {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if self.is_mapped {
+            use rustix::mm::{Advice, madvise};
+            let (start, size) = (self.start.as_ptr().cast(), self.size());
+            // SAFETY: the range is a mapping that the chunk owns, and what is in it stays.
+            let _ = unsafe { madvise(start, size, Advice::LinuxPopulateWrite) };
+        }
+    }
+
     /// Whether it came full of zeros, which take no memory where nobody looks at them.
     pub fn is_zeroed(&self) -> bool {
         self.is_mapped

@@ -5,16 +5,17 @@
 //! 2. Pieces do not overlap, are aligned to eight bytes, and hold whatever was there before.
 //!
 //! The first use of memory costs more than an insertion (the kernel clears it page by page), so
-//! chunks of the full block size go back to an [`ArenaPool`] and serve the next memtable. Blocks of
-//! 2 MiB or a multiple are aligned to huge pages, and the kernel is asked for such: random access
-//! then misses fewer address translations.
+//! chunks of the full block size go back to an [`ArenaPool`] and serve the next memtable. Where
+//! there are none, whoever has time makes the chunk that comes next, and touches it ([`Ahead`]).
+//! Blocks of 2 MiB or a multiple are aligned to huge pages, and the kernel is asked for such:
+//! random access then misses fewer address translations.
 #![expect(unsafe_code, reason = "raw memory whose pieces live as long as the whole")]
 
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::base::chunk::{self, Chunk};
+use crate::base::chunk::{self, Chunk, HUGE_PAGE_SIZE};
 use crate::base::prefetch;
 use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::cache::{MemoryAccount, MemoryKind};
@@ -23,7 +24,7 @@ use crate::cache::{MemoryAccount, MemoryKind};
 pub(super) const ALIGNMENT: usize = chunk::ALIGNMENT;
 
 /// The size of the first chunk; each following one is twice as large, up to the block size.
-const FIRST_CHUNK_SIZE: usize = 4 << 10;
+pub(super) const FIRST_CHUNK_SIZE: usize = 4 << 10;
 
 /// How many bytes after the piece handed out the memory is fetched, so that later pieces are
 /// written without waiting.
@@ -195,12 +196,39 @@ impl Rest {
     }
 }
 
+/// The chunk that comes next, to be made without the arena.
+#[must_use]
+pub(super) struct Ahead {
+    size: usize,
+    pool: Option<Arc<ArenaPool>>,
+}
+
+impl Ahead {
+    /// Makes it. Its first use costs nothing any more.
+    pub(super) fn make(self) -> Chunk {
+        self.pool.and_then(|pool| pool.take(self.size)).unwrap_or_else(|| {
+            let mut chunk = Chunk::new(self.size);
+            chunk.populate();
+            chunk
+        })
+    }
+}
+
+/// How far the chunk that comes next is.
+enum Next {
+    /// It is not time yet.
+    Early,
+    Asked,
+    Made(Chunk),
+}
+
 /// A growing set of chunks of raw memory.
 pub(super) struct Arena {
     chunks: Vec<Chunk>,
     pool: Option<Arc<ArenaPool>>,
     /// The unused rest of the newest shared chunk.
     rest: Rest,
+    next: Next,
     next_chunk_size: usize,
     block_size: usize,
     used: usize,
@@ -216,6 +244,7 @@ impl Arena {
             chunks: Vec::new(),
             pool,
             rest: Rest::NONE,
+            next: Next::Early,
             next_chunk_size: FIRST_CHUNK_SIZE,
             block_size,
             used: 0,
@@ -266,6 +295,32 @@ impl Arena {
         debug_assert!(rest.size >= size);
     }
 
+    /// Whether somebody should make the next chunk now: half a chunk is left at most. Says so once
+    /// for each; [`Self::ahead`] is what to make.
+    pub(super) fn asks_ahead(&mut self) -> bool {
+        let is_large = self.next_chunk_size == self.block_size && self.block_size >= HUGE_PAGE_SIZE;
+        let is_time = is_large
+            && matches!(self.next, Next::Early)
+            && !self.chunks.is_empty()
+            && self.rest.size <= self.block_size / 2;
+        if is_time {
+            self.next = Next::Asked;
+        }
+        is_time
+    }
+
+    /// What makes the next chunk.
+    pub(super) fn ahead(&self) -> Ahead {
+        Ahead { size: self.block_size, pool: self.pool.clone() }
+    }
+
+    /// Keeps a chunk that [`Ahead::make`] has made until it is needed.
+    pub(super) fn keep_ahead(&mut self, chunk: Chunk) {
+        debug_assert!(matches!(self.next, Next::Asked) && chunk.size() == self.block_size);
+        self.count(chunk.size());
+        self.next = Next::Made(chunk);
+    }
+
     #[cold]
     fn allocate_slow(&mut self, size: usize) -> NonNull<u8> {
         // A large piece gets its own chunk, so that the rest of the shared one is not wasted.
@@ -279,21 +334,36 @@ impl Arena {
     /// Goes on in a new shared chunk.
     fn begin_chunk(&mut self) {
         let size = self.next_chunk_size;
-        let kept =
-            self.pool.as_ref().filter(|_| size == self.block_size).and_then(|pool| pool.take(size));
         self.next_chunk_size = (size * 2).min(self.block_size);
-        let start = self.add_chunk(kept.unwrap_or_else(|| Chunk::new(size)));
+        let start = match std::mem::replace(&mut self.next, Next::Early) {
+            Next::Made(chunk) => self.push_chunk(chunk),
+            // Whoever makes one comes too late for this, and in time for the next.
+            next => {
+                self.next = next;
+                let pool = self.pool.as_ref().filter(|_| size == self.block_size);
+                let kept = pool.and_then(|pool| pool.take(size));
+                self.add_chunk(kept.unwrap_or_else(|| Chunk::new(size)))
+            }
+        };
         self.rest = Rest { start, size, chunk: self.chunks.len() };
     }
 
     fn add_chunk(&mut self, chunk: Chunk) -> NonNull<u8> {
+        self.count(chunk.size());
+        self.push_chunk(chunk)
+    }
+
+    fn push_chunk(&mut self, chunk: Chunk) -> NonNull<u8> {
         let start = chunk.start();
-        self.reserved += chunk.size();
-        if let Some(pool) = &self.pool {
-            pool.account.add(MemoryKind::Memtables, chunk.size());
-        }
         self.chunks.push(chunk);
         start
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.reserved += bytes;
+        if let Some(pool) = &self.pool {
+            pool.account.add(MemoryKind::Memtables, bytes);
+        }
     }
 }
 
@@ -313,7 +383,12 @@ impl Drop for Arena {
     fn drop(&mut self) {
         if let Some(pool) = &self.pool {
             pool.account.subtract(MemoryKind::Memtables, self.reserved);
-            pool.give(self.chunks.drain(..).filter(|chunk| chunk.size() == self.block_size));
+            let next = match std::mem::replace(&mut self.next, Next::Early) {
+                Next::Made(chunk) => Some(chunk),
+                Next::Early | Next::Asked => None,
+            };
+            let chunks = self.chunks.drain(..).filter(|chunk| chunk.size() == self.block_size);
+            pool.give(chunks.chain(next));
         }
     }
 }

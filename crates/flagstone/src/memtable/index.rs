@@ -43,6 +43,11 @@ pub(super) trait Index: Sized {
 
     /// Bytes asked of the allocator; at least those in use.
     fn memory_reserved(&self) -> usize;
+
+    /// Makes memory that comes next, if it is time and there are to be `up_to` bytes; structures
+    /// with one writer at a time make none ahead.
+    #[inline]
+    fn fetch_ahead(&self, _up_to: usize) {}
 }
 
 /// See [`Index::Writer`].

@@ -9,6 +9,10 @@
 //!    lanes together have at most a quarter of the memory in stock. A refill that lies right behind
 //!    what is left of the stock extends it, so that one writer alone wastes nothing.
 //!
+//! 4. When half a chunk is left, the next writer that has nothing else to do makes the one that
+//!    comes next ([`SharedArena::fetch_ahead`]), without the lock. Meanwhile others go on with
+//!    what is left.
+//!
 //! A stock counts as used. So the counts of bytes change with a refill only, and writers do not
 //! meet there.
 //!
@@ -42,6 +46,8 @@ pub(super) struct SharedArena<K> {
     lanes: AtomicPtr<[Lane<K>; LANES]>,
     used: AtomicUsize,
     reserved: AtomicUsize,
+    /// Somebody should make the chunk that comes next, and nobody does yet.
+    asks_ahead: AtomicBool,
     /// Additions by writers without a lane.
     counts: Counts,
 }
@@ -67,8 +73,35 @@ unsafe impl<K: Send> Send for SharedArena<K> {}
 impl<K: Copy + Default> SharedArena<K> {
     pub(super) fn new(arena: Arena) -> Self {
         let (used, reserved) = (AtomicUsize::new(arena.used()), AtomicUsize::new(arena.reserved()));
-        let lanes = AtomicPtr::new(ptr::null_mut());
-        Self { arena: Mutex::new(arena), lanes, used, reserved, counts: Counts::default() }
+        Self {
+            arena: Mutex::new(arena),
+            lanes: AtomicPtr::new(ptr::null_mut()),
+            used,
+            reserved,
+            asks_ahead: AtomicBool::new(false),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Makes the chunk that comes next, if it is time and the arena is to have `up_to` bytes. To be
+    /// called where nobody waits for the caller: the system clears the memory.
+    #[inline]
+    pub(super) fn fetch_ahead(&self, up_to: usize) {
+        if self.asks_ahead.load(Ordering::Relaxed) && self.reserved() < up_to {
+            self.fetch();
+        }
+    }
+
+    #[cold]
+    fn fetch(&self) {
+        if !self.asks_ahead.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let ahead = self.arena.lock().ahead();
+        let chunk = ahead.make();
+        let mut arena = self.arena.lock();
+        arena.keep_ahead(chunk);
+        self.reserved.store(arena.reserved(), Ordering::Relaxed);
     }
 
     /// Bytes handed out, the lanes' stocks included.
@@ -129,6 +162,9 @@ impl<K: Copy + Default> SharedArena<K> {
         };
         if refill > 0 && self.lanes.load(Ordering::Relaxed).is_null() {
             self.make_lanes(&mut arena);
+        }
+        if arena.asks_ahead() {
+            self.asks_ahead.store(true, Ordering::Relaxed);
         }
         self.used.store(arena.used(), Ordering::Relaxed);
         self.reserved.store(arena.reserved(), Ordering::Relaxed);

@@ -252,6 +252,14 @@ impl MemTable {
         each_kind!(&self.index, AnyIndex, index => index.memory_reserved()) + self.other_memory()
     }
 
+    /// Makes memory that insertions need next, if it is time and the memtable is to have `up_to`
+    /// bytes. To be called where nobody waits for the caller: the system clears the memory, which
+    /// takes longer than hundreds of insertions.
+    #[inline]
+    pub fn fetch_ahead(&self, up_to: usize) {
+        each_kind!(&self.index, AnyIndex, index => index.fetch_ahead(up_to));
+    }
+
     fn other_memory(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, |filter| filter.memory_usage());
         filter + self.range_deletes.memory_usage()

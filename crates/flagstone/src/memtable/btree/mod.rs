@@ -185,4 +185,9 @@ impl Index for BTree {
     fn memory_reserved(&self) -> usize {
         self.arena.reserved()
     }
+
+    #[inline]
+    fn fetch_ahead(&self, up_to: usize) {
+        self.arena.fetch_ahead(up_to);
+    }
 }

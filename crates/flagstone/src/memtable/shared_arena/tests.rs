@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
-use super::super::arena::ALIGNMENT;
+use super::super::arena::{ALIGNMENT, FIRST_CHUNK_SIZE};
 use super::*;
+use crate::base::chunk::HUGE_PAGE_SIZE;
 use crate::memtable::ArenaPool;
 
 /// Fills pieces with a mark and returns where they are, with their sizes.
@@ -106,4 +107,39 @@ fn large_pieces_make_no_refill_larger() {
     let pieces = fill(&arena, 1, &[&[1 << 20; 9][..], &[20_000; 9]].concat());
     let asked: usize = pieces.iter().map(|(_, size)| size).sum();
     assert!(arena.used() >= asked && arena.reserved() >= arena.used());
+}
+
+/// A story of one arena of huge pages, of which each piece has an eighth of a chunk.
+#[test]
+fn the_chunk_that_comes_next_is_made_ahead() {
+    const CHUNK: usize = HUGE_PAGE_SIZE;
+    let pool = Arc::new(ArenaPool::new(10 * CHUNK));
+    let arena = SharedArena::<u8>::new(Arena::new(CHUNK, Some(pool.clone())));
+    let take_eighths = |count| fill(&arena, 1, &vec![CHUNK / 8; count]);
+    // The first chunks are smaller.
+    while arena.reserved() < 3 * CHUNK - FIRST_CHUNK_SIZE {
+        fill(&arena, 1, &[1 << 10]);
+        arena.fetch_ahead(usize::MAX);
+    }
+    let reserved = arena.reserved();
+    take_eighths(5);
+    assert_eq!(arena.reserved(), reserved, "what was made is used when half a chunk is full");
+    arena.fetch_ahead(usize::MAX);
+    assert_eq!(arena.reserved(), reserved, "half of that is not handed out yet");
+
+    take_eighths(3);
+    arena.fetch_ahead(reserved);
+    assert_eq!(arena.reserved(), reserved, "the memtable is to have no more");
+    arena.fetch_ahead(reserved + 1);
+    arena.fetch_ahead(usize::MAX);
+    assert_eq!(arena.reserved(), reserved + CHUNK, "it is made once");
+
+    take_eighths(8);
+    assert_eq!(arena.reserved(), reserved + CHUNK);
+    take_eighths(8);
+    assert_eq!(arena.reserved(), reserved + 2 * CHUNK, "nobody made the next one in time");
+    arena.fetch_ahead(usize::MAX);
+    assert_eq!(arena.reserved(), reserved + 3 * CHUNK, "that is for the one after it");
+    drop(arena);
+    assert_eq!(pool.kept(), 5 * CHUNK, "all are kept for other memtables");
 }

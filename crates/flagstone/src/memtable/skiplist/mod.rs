@@ -154,6 +154,11 @@ impl Index for SkipList {
     fn memory_reserved(&self) -> usize {
         self.arena.reserved()
     }
+
+    #[inline]
+    fn fetch_ahead(&self, up_to: usize) {
+        self.arena.fetch_ahead(up_to);
+    }
 }
 
 /// The right to insert.

@@ -163,9 +163,12 @@ impl Pipeline {
         let Appended { first, committed, turn, ahead } = appended;
         self.insert(&pins, families, batch, first, &turn)?;
         let turn = turn.done();
+        // Nobody waits for this write any more: it is inserted.
+        for to in families.ids().filter_map(|id| pins.get(id)) {
+            to.fetch_ahead();
+        }
         // A wait for a sync is not to keep memtables that a flush is done with.
         drop(pins);
-        // Nobody waits for it: this write is inserted.
         if let Some(ahead) = ahead {
             ahead.fetch();
         }
