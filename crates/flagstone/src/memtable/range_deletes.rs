@@ -17,7 +17,7 @@
 //! both under the list's lock: a reader who sees it above its sequence number finds all it must see
 //! in the runs. Whoever takes both locks takes `making` first.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::base::range_tombstone::{Keep, RangeTombstoneRef};
 use crate::base::sync::{ArcSwap, AtomicU64, AtomicUsize, Guard, Mutex, Ordering};
@@ -42,7 +42,8 @@ pub(super) struct RangeDeletes {
     account: Option<Arc<MemoryAccount>>,
     /// The smallest sequence number that is in no run; larger than any if there is none.
     unread: AtomicU64,
-    runs: ArcSwap<Runs>,
+    /// None are made as long as nobody has asked: most memtables have no range deletions.
+    runs: OnceLock<ArcSwap<Runs>>,
 }
 
 /// What readers look at.
@@ -167,8 +168,12 @@ impl RangeDeletes {
             memory: AtomicUsize::new(0),
             account,
             unread: AtomicU64::new(u64::MAX),
-            runs: ArcSwap::from_pointee(Runs::default()),
+            runs: OnceLock::new(),
         }
+    }
+
+    fn runs(&self) -> &ArcSwap<Runs> {
+        self.runs.get_or_init(|| ArcSwap::from_pointee(Runs::default()))
     }
 
     pub(super) fn add(&self, tombstone: RangeTombstone) {
@@ -222,7 +227,8 @@ impl RangeDeletes {
         if self.unread.load(Ordering::Acquire) <= snapshot {
             return RangeLook::Unknown;
         }
-        let runs = self.runs.load();
+        let Some(runs) = self.runs.get() else { return RangeLook::Uncovered };
+        let runs = runs.load();
         if let [run] = &runs.now.runs[..]
             && run.last <= snapshot
         {
@@ -278,7 +284,7 @@ impl RangeDeletes {
         if self.unread.load(Ordering::Acquire) <= snapshot {
             self.read_new(comparator, snapshot);
         }
-        let runs = self.runs.load();
+        let runs = self.runs().load();
         let seen = if runs.now.last <= snapshot { &runs.now } else { runs.seen_by(snapshot) };
         for run in seen.runs.iter().rev() {
             if run.last <= snapshot {
@@ -296,7 +302,7 @@ impl RangeDeletes {
     #[cold]
     fn read_new(&self, comparator: &Comparator, snapshot: SequenceNumber) {
         let _making = self.making.lock();
-        let before = self.runs.load();
+        let before = self.runs().load();
         let mut runs = before.now.runs.clone();
         let from = runs.last().map_or(0, |run| run.to);
         let new = {
@@ -321,7 +327,7 @@ impl RangeDeletes {
         older.push(Arc::new(before.now.clone()));
         older.extend(before.older.iter().take(OLDER_MAX - 1).cloned());
         let now = Generation { runs, added: first, last: before.now.last.max(last) };
-        self.runs.store(Arc::new(Runs { now, older, cost: AtomicUsize::new(0) }));
+        self.runs().store(Arc::new(Runs { now, older, cost: AtomicUsize::new(0) }));
         let all = self.all.lock();
         let unread = all[to..].iter().map(|tombstone| tombstone.sequence).min();
         self.unread.store(unread.unwrap_or(u64::MAX), Ordering::Release);
@@ -330,7 +336,7 @@ impl RangeDeletes {
     #[cold]
     fn merge_all(&self, comparator: &Comparator) {
         let _making = self.making.lock();
-        let before = self.runs.load();
+        let before = self.runs().load();
         let mut runs = before.now.runs.clone();
         // The smaller ones first.
         while let (Some(newer), Some(older)) = (runs.pop(), runs.pop()) {
@@ -338,7 +344,7 @@ impl RangeDeletes {
             if runs.len() == 1 {
                 let now = Generation { runs, added: before.now.added, last: before.now.last };
                 let (older, cost) = (before.older.clone(), AtomicUsize::new(0));
-                self.runs.store(Arc::new(Runs { now, older, cost }));
+                self.runs().store(Arc::new(Runs { now, older, cost }));
                 return;
             }
         }

@@ -4,8 +4,8 @@
 //! The counts say whether a key was used before a save point: what a rollback takes back may be all
 //! that was done with it.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::base::{ColumnFamilyId, SequenceNumber};
@@ -46,12 +46,12 @@ struct TrackedFamily {
 }
 
 /// The keys that were used since a save point.
-type Since = HashMap<ColumnFamilyId, HashMap<Arc<[u8]>, Counts>>;
+type Since = BTreeMap<ColumnFamilyId, HashMap<Arc<[u8]>, Counts>>;
 
 /// The keys of a transaction.
 #[derive(Default)]
 pub struct TrackedKeys {
-    families: HashMap<ColumnFamilyId, TrackedFamily>,
+    families: BTreeMap<ColumnFamilyId, TrackedFamily>,
     save_points: Vec<Since>,
 }
 
@@ -226,7 +226,7 @@ impl TrackedKeys {
     /// Removes all keys and save points, and releases what `owner` locked.
     pub fn clear(&mut self, owner: Option<&Owner>) {
         self.save_points.clear();
-        for (_, TrackedFamily { locks, keys, .. }) in self.families.drain() {
+        for (_, TrackedFamily { locks, keys, .. }) in std::mem::take(&mut self.families) {
             if let (Some(locks), Some(owner)) = (locks, owner) {
                 keys.keys().for_each(|key| locks.release(owner, key));
             }

@@ -18,7 +18,7 @@ fn covering(deletes: &RangeDeletes, number: usize, snapshot: SequenceNumber) -> 
 
 /// Fragments that the runs hold.
 fn sizes(deletes: &RangeDeletes) -> Vec<usize> {
-    deletes.runs.load().now.runs.iter().map(|run| run.newest.len()).collect()
+    deletes.runs().load().now.runs.iter().map(|run| run.newest.len()).collect()
 }
 
 /// Sorting everything again at each read made it quadratic.
@@ -113,11 +113,11 @@ fn what_nobody_sees_yet_is_not_read() {
     delete(&deletes, 1, 0..2);
     delete(&deletes, 5, 0..9);
     assert_eq!((covering(&deletes, 1, 3), covering(&deletes, 5, 3)), (1, 0));
-    assert_eq!(deletes.runs.load().now.last, 1);
+    assert_eq!(deletes.runs().load().now.last, 1);
     assert_eq!(covering(&deletes, 1, 5), 5);
     // Who is a little behind asks the runs of before.
     assert_eq!(covering(&deletes, 1, 4), 1);
-    assert!(deletes.runs.load().now.runs.iter().all(|run| run.parts.lock().is_empty()));
+    assert!(deletes.runs().load().now.runs.iter().all(|run| run.parts.lock().is_empty()));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn snapshots_see_a_part_of_a_run() {
     for snapshot in (1..=50).rev().chain(1..=50) {
         assert_eq!(covering(&deletes, 30, snapshot), if snapshot > 30 { snapshot } else { 0 });
     }
-    let runs = &deletes.runs.load().now.runs;
+    let runs = &deletes.runs().load().now.runs;
     assert!(runs.iter().all(|run| run.parts.lock().len() <= PARTS_MAX));
 }
 

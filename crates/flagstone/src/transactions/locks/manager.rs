@@ -10,7 +10,7 @@
 //! 4. Wait until a holder's release makes this owner a holder, until a holder expires, or until
 //!    time is up. One that gives up leaves the queue, and lets those behind it advance.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub enum LockFailure {
 pub struct LockManager {
     settings: LockSettings,
     clock: Arc<dyn Clock>,
-    families: ArcSwap<HashMap<ColumnFamilyId, Arc<FamilyLocks>>>,
+    families: ArcSwap<BTreeMap<ColumnFamilyId, Arc<FamilyLocks>>>,
     /// Families are added and removed one at a time.
     changing: Mutex<()>,
     last_id: AtomicU64,
@@ -92,7 +92,7 @@ impl LockManager {
         Self {
             settings,
             clock,
-            families: ArcSwap::from_pointee(HashMap::new()),
+            families: ArcSwap::from_pointee(BTreeMap::new()),
             changing: Mutex::new(()),
             last_id: AtomicU64::new(0),
             deadlocks: Mutex::new(Recent::new(settings.deadlocks_max)),
@@ -126,7 +126,7 @@ impl LockManager {
     /// The locks of a family.
     pub fn family(&self, id: ColumnFamilyId) -> Arc<FamilyLocks> {
         let _changing = self.changing.lock();
-        let mut families = HashMap::clone(&self.families.load());
+        let mut families = BTreeMap::clone(&self.families.load());
         let stripes = self.settings.stripes;
         let family = families.entry(id).or_insert_with(|| FamilyLocks::new(id, stripes)).clone();
         self.families.store(Arc::new(families));
@@ -136,7 +136,7 @@ impl LockManager {
     /// Forgets a family that was dropped. Owners that hold keys of it still release them.
     pub fn forget_family(&self, id: ColumnFamilyId) {
         let _changing = self.changing.lock();
-        let mut families = HashMap::clone(&self.families.load());
+        let mut families = BTreeMap::clone(&self.families.load());
         families.remove(&id);
         self.families.store(Arc::new(families));
     }
