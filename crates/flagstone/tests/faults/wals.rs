@@ -1,5 +1,7 @@
 //! WALs on a disk that fails.
 
+use flagstone::db::TwoPhase;
+
 use super::*;
 
 /// Not every file system keeps what it reserves. Where one was full when a log that is flushed by
@@ -161,4 +163,26 @@ fn of_two_who_sync_a_wal_none_succeeds_after_the_other_failed() {
     db.flush(&other, &Default::default()).unwrap_err();
     assert!(told.recv().unwrap().is_none(), "the second sync went on beside the first");
     assert_eq!(put_synced(&db, "newest").unwrap_err().subcode(), SubCode::Poisoned);
+}
+
+/// A decision whose sync failed is logged, perhaps: the next opening tells. Who tried once more
+/// heard that nothing of that name is prepared, as if it had never been.
+#[test]
+fn behind_a_failed_sync_nobody_hears_that_nothing_is_prepared() {
+    let world = World::new(&[("allow_2pc", "true")]);
+    let db = world.open().unwrap();
+    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    let mut batch = WriteBatch::new();
+    batch.put(b"key", b"value").unwrap();
+    let two_phase = TwoPhase::of(&db);
+    two_phase.prepare(&synced, "one", batch.clone()).unwrap();
+    world.fail_next(Call::Sync, Sort::Wal, Injection::Io);
+    two_phase.commit(&synced, "one", &WriteBatch::new()).unwrap_err();
+    for again in [
+        two_phase.commit(&synced, "one", &WriteBatch::new()),
+        two_phase.rollback(&synced, "one"),
+        two_phase.prepare(&synced, "one", batch),
+    ] {
+        assert_eq!(again.unwrap_err().subcode(), SubCode::Poisoned);
+    }
 }

@@ -122,13 +122,16 @@ impl<'a> TwoPhase<'a> {
     ///
     /// # Errors
     /// `NotFound` if none of that name is prepared, `Busy` while another decides; those of a write.
-    /// If the record was not logged, the transaction stays prepared.
+    /// If the record was not logged, the transaction stays prepared. If it was logged and its sync
+    /// failed, the database is poisoned, and its next opening tells.
     pub(in crate::db) fn decide(
         &self,
         options: &WriteOptions,
         name: &[u8],
         decision: Decision<'_>,
     ) -> Result<()> {
+        // Behind a failed sync of the decision it is not listed any more, and may yet be prepared.
+        self.pipeline.context.check_writable()?;
         let prepared = begin_deciding(&mut self.pipeline.commit.lock(), name)?;
         let decided = self.write_decision(options, &prepared, decision);
         if decided.is_err()
