@@ -495,7 +495,9 @@ fn add(batch: &mut WriteBatch, family: &ColumnFamily, edit: &Edit) -> Result<()>
         Edit::Put { key, value } | Edit::TimedPut { key, value, .. } => {
             batch.put_cf(family, key, value)?
         }
-        Edit::PutEntity { key, columns } => batch.put_encoded_entity(family, key, entity(columns))?,
+        Edit::PutEntity { key, columns } => {
+            batch.put_encoded_entity(family, key, entity(columns))?
+        }
         Edit::Delete { key } => batch.delete_cf(family, key)?,
         Edit::SingleDelete { key } => batch.single_delete_cf(family, key)?,
         Edit::Merge { key, operand } => batch.merge_cf(family, key, operand)?,

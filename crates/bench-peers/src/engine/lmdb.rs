@@ -123,7 +123,9 @@ impl Engine for Lmdb {
         };
         self.reading(|transaction| match direction {
             Direction::Forward => {
-                let range = (Bound::Included(from), Bound::Unbounded);
+                // LMDB knows no empty key.
+                let first = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
+                let range = (first, Bound::Unbounded);
                 self.database.range(transaction, &range)?.take(count).try_for_each(&mut show)
             }
             Direction::Backward => {
