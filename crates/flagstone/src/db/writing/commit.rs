@@ -252,7 +252,7 @@ impl Destination {
     /// Makes memory for the memtable, if it is time and it is to grow.
     #[inline]
     pub(in crate::db::writing) fn fetch_ahead(&self) {
-        self.mem.fetch_ahead(self.family.write_buffer_size() as usize);
+        self.mem.fetch_ahead(self.family.write_buffer_size());
     }
 
     /// Bytes that it has in the sum of all.
