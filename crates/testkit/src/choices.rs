@@ -123,6 +123,7 @@ pub const CHOICES: &[Choice] = choices! {
         "reserved_disk_space": &["0", "0", "0", "20000"],
     }
     Database Never {
+        "allow_ingest_behind": &["false", "false", "true"],
         "wal_dir": &["", "/wal"],
         "db_paths": &["", "", "/fast"],
     }

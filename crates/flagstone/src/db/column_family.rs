@@ -52,7 +52,10 @@ impl Db {
             return Ok(Vec::new());
         }
         families.iter().try_for_each(|(_, options)| options.validate_for_writing())?;
-        let wanted = families.iter().map(|(name, options)| ((*name).to_string(), options.clone()));
+        let settings = inner.context.settings.load();
+        let wanted = families
+            .iter()
+            .map(|(name, options)| ((*name).to_string(), options.clone().within(&settings.db)));
         let created = inner.create_families(wanted.collect())?;
         inner.options_file.write_options_of_families()?;
         Ok(created.into_iter().map(ColumnFamily).collect())

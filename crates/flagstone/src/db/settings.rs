@@ -228,7 +228,7 @@ pub(crate) fn leveled_settings(
             age_cutoff: options.blob_garbage_collection_age_cutoff,
             force_threshold: options.blob_garbage_collection_force_threshold,
         },
-        ingest_behind: false,
+        ingest_behind: options.cf_allow_ingest_behind,
         path_sizes: paths.target_sizes().to_vec(),
         compression: options.compression,
         compression_per_level: options.compression_per_level.clone(),

@@ -145,6 +145,7 @@ fn records_kept(
                 snapshots: snapshots.clone(),
                 bottommost: true,
                 merge_operator: family.options.load().merge_operator.clone(),
+                ingest_behind: family.options.load().cf_allow_ingest_behind,
                 ..StreamSettings::new(family.comparator().clone())
             },
             PartInput::new(family.order.clone(), sources, &range, &meter, None)

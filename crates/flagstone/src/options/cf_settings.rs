@@ -46,6 +46,13 @@ settings! {
 
     /// Number of levels.
     fixed num_levels: i32 = 7, in 1..=64;
+    /// Keeps the last level for tables that are ingested below all others
+    /// (`IngestExternalFileOptions::ingest_behind`): compactions leave it alone, and deletions are
+    /// never dropped. Needs universal compaction; `num_levels` is at least 3. Set it when the
+    /// family is created: entries that are compacted without it may lose their sequence numbers,
+    /// and then nothing can be ingested behind them. RocksDB does not find it in the OPTIONS file,
+    /// but it finds `allow_ingest_behind`.
+    fixed cf_allow_ingest_behind: bool = false;
     /// How files are arranged and merged.
     fixed compaction_style: CompactionStyle = CompactionStyle::Level;
     /// Which file of a level is compacted first.

@@ -110,6 +110,8 @@ settings! {
     /// Allows transactions that are prepared in the WAL before they are committed. Without it, a
     /// database in which one is prepared and not decided cannot be opened for writing.
     fixed allow_2pc: bool = false;
+    /// Turns `cf_allow_ingest_behind` on for all families with universal compaction.
+    fixed allow_ingest_behind: bool = false;
     /// Keeps writes recovered from WALs in memory where possible, instead of flushing them.
     fixed avoid_flush_during_recovery: bool = false;
     /// Closes without flushing. Writes made without the WAL are then lost.

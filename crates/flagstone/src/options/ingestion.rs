@@ -23,8 +23,9 @@ pub struct IngestExternalFileOptions {
     /// Memtables with keys in the range of a table may be flushed, while writers wait (default:
     /// true). Otherwise the ingestion fails if there are some.
     pub allow_blocking_flush: bool,
-    /// Not supported: `NotSupported` if it is on (default: false). RocksDB puts the tables below
-    /// all that there is, so that existing keys win.
+    /// Puts the tables below all that there is, into the last level, so that existing keys win
+    /// (default: false). The family needs `cf_allow_ingest_behind`. Entries get sequence number 0:
+    /// snapshots see them.
     pub ingest_behind: bool,
     /// Also writes the sequence number into the file, as versions of RocksDB before 5.16 need it
     /// (default: false). With `link_files` that changes the original, too.

@@ -29,6 +29,7 @@ pub const OWN: &[&str] = &[
     "unused_memory_seconds",
     "reserved_disk_space",
     "cache_follows_compaction",
+    "cf_allow_ingest_behind",
     "filter_bits_per_level",
     "super_block_alignment_size",
     "super_block_alignment_space_overhead_ratio",
@@ -169,7 +170,6 @@ pub const KNOWN: &[Known] = &[
     // Writers always insert side by side, where the memtable can; RocksDB wants it said for some.
     db("allow_concurrent_memtable_write", &["true", "1", "false", "0"]),
     db("allow_data_in_errors", &["false", "0"]),
-    db("allow_ingest_behind", &["false", "0"]),
     db("allow_mmap_reads", &["false", "0"]),
     db("allow_mmap_writes", &["false", "0"]),
     db("async_wal_precreate", &["false", "0"]).one_version(),
@@ -246,7 +246,6 @@ pub const KNOWN: &[Known] = &[
     cf("block_protection_bytes_per_key", &["0"]).one_version(),
     cf("bloom_locality", &["0"]),
     cf("bottommost_file_compaction_delay", &["0"]).one_version(),
-    cf("cf_allow_ingest_behind", &["false", "0"]).one_version(),
     cf("check_flush_compaction_key_order", &["true", "1"]).one_version(),
     cf("compression_manager", &["nullptr"]).one_version(),
     cf("default_temperature", &["kUnknown"]).one_version(),

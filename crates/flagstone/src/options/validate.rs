@@ -5,6 +5,7 @@ use super::assembled::{ColumnFamilyOptions, Options};
 use super::cf_settings::CfSettings;
 use super::choices::CompactionStyle;
 use super::data_path::{DataPathList, check_kept_path};
+use super::db_settings::DbSettings;
 use super::memory_budget::MemoryBudget;
 use super::memtable_factory::MemTableFactory;
 use super::table::Settings;
@@ -58,6 +59,11 @@ impl ColumnFamilyOptions {
         ages.check(self.compaction_style, self.num_levels)?;
         self.check_filter_partitions()?;
         self.check_hash_index()?;
+        if self.cf_allow_ingest_behind && self.compaction_style != CompactionStyle::Universal {
+            return Err(Error::invalid_argument(
+                "cf_allow_ingest_behind needs compaction_style=kCompactionStyleUniversal",
+            ));
+        }
         if matches!(self.memtable_factory, MemTableFactory::PrefixHash { .. })
             && self.prefix_extractor.is_none()
         {
@@ -202,6 +208,14 @@ impl ColumnFamilyOptions {
         Ok(())
     }
 
+    /// The options of a family in a database with these settings.
+    #[must_use]
+    pub(crate) fn within(mut self, db: &DbSettings) -> Self {
+        let is_universal = self.compaction_style == CompactionStyle::Universal;
+        self.settings.cf_allow_ingest_behind |= db.allow_ingest_behind && is_universal;
+        self
+    }
+
     /// The settings as RocksDB would correct them: triggers in ascending order, and unset values
     /// replaced by their defaults. In addition, writers are delayed only for more files or runs
     /// than a compaction would leave, and a hash table has no more buckets than a memtable can use.
@@ -229,6 +243,9 @@ impl ColumnFamilyOptions {
         }
         if settings.compaction_style == CompactionStyle::Level {
             settings.num_levels = settings.num_levels.max(2);
+        }
+        if settings.cf_allow_ingest_behind {
+            settings.num_levels = settings.num_levels.max(3);
         }
         settings.memtable_factory = settings.memtable_factory.fitted(settings.write_buffer_size);
         settings.max_write_buffer_number = settings.max_write_buffer_number.max(2);

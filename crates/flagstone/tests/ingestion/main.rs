@@ -1,5 +1,6 @@
 //! Tables that are written outside of a database become part of it.
 
+mod behind;
 #[path = "../common/mod.rs"]
 mod common;
 mod referee;

@@ -152,7 +152,7 @@ impl IngestExternalFileOptions {
         self.engine.allow_blocking_flush = v;
     }
 
-    /// Puts the tables below all that there is; refused as yet. Default: false.
+    /// Puts the tables below all that there is, so that existing keys win. Default: false.
     pub fn set_ingest_behind(&mut self, v: bool) {
         self.engine.ingest_behind = v;
     }

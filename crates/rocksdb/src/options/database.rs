@@ -261,11 +261,8 @@ impl Options {
     /// Has no effect: rows are found through the block cache.
     pub fn set_row_cache(&mut self, _cache: &Cache) {}
 
-    /// Tables cannot be put below all others yet: `true` fails the opening. Default: false.
+    /// Keeps the last level for tables that are ingested below all others. Default: false.
     pub fn set_allow_ingest_behind(&mut self, val: bool) {
-        let why = val.then(|| {
-            Error::not_supported("allow_ingest_behind: tables cannot be put below all others yet")
-        });
-        self.refuse("allow_ingest_behind", why);
+        self.db.allow_ingest_behind = val;
     }
 }

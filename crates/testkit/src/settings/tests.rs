@@ -30,8 +30,9 @@ fn every_option_is_drawn_or_left_out_for_a_reason() {
             .iter()
             .any(|choice| choice.name.strip_prefix("table.").unwrap_or(choice.name) == name)
     };
-    // Histories that prepare transactions have it in any case.
-    const ELSEWHERE: [&str; 1] = ["allow_2pc"];
+    // Histories that prepare transactions have the first in any case. The second is on where
+    // `allow_ingest_behind` is.
+    const ELSEWHERE: [&str; 2] = ["allow_2pc", "cf_allow_ingest_behind"];
     let left_out = [&TOGETHER[..], &ABOUT_OPENING, &ELSEWHERE].concat();
     let rows = flagstone::options::names::rows().map(|row| row.name);
     let missing: Vec<_> = rows

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::expand::{Bounds, any_busy, bounds, clean_cut, is_being_written, join, level0_closure};
+use super::ingest::last_level;
 use super::leveled::Picker;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::score::compensated_sizes;
@@ -32,7 +33,7 @@ pub fn plan_files(
     files: &BTreeSet<FileNumber>,
     (output_level, path_id): (usize, u32),
 ) -> Result<CompactionPlan> {
-    check(version, files, output_level)?;
+    check(version, last_level(version, settings), files, output_level)?;
     let inputs = with_those_that_must_go_along(version, files, output_level);
     let all = || inputs.iter().flat_map(|input| &input.files);
     if any_busy(all()) {
@@ -52,12 +53,27 @@ pub fn plan_files(
     Ok(picker.complete_inputs(path_id, CompactionReason::Manual, inputs, output_level))
 }
 
+/// No compaction writes to this level.
+pub(super) fn kept_for_ingestion(level: usize) -> Error {
+    Error::invalid_argument(format!(
+        "level {level} is kept for tables that are ingested behind all others (cf_allow_ingest_behind)"
+    ))
+}
+
 /// What somebody has asked for cannot be now.
 pub fn in_the_way() -> Error {
     Error::new(Code::Aborted, "conflicts with a running compaction; try again when it has finished")
 }
 
-fn check(version: &Version, files: &BTreeSet<FileNumber>, output_level: usize) -> Result<()> {
+fn check(
+    version: &Version,
+    last: usize,
+    files: &BTreeSet<FileNumber>,
+    output_level: usize,
+) -> Result<()> {
+    if output_level > last && output_level < version.levels.len() {
+        return Err(kept_for_ingestion(output_level));
+    }
     if output_level >= version.levels.len() {
         return Err(Error::invalid_argument(format!(
             "output level {output_level} does not exist: the column family has {}",

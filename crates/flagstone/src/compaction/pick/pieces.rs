@@ -25,6 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::expand::{any_busy, bounds, clean_cut, is_being_written, join, total_bytes};
+use super::ingest::last_level;
 use super::manual::RangePlan;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::universal::{Output, Run, UniversalPicker};
@@ -46,9 +47,9 @@ pub struct Merging {
 }
 
 impl Merging {
-    /// Whether there is anything left to merge.
-    pub(super) fn is_left(&self, version: &Version) -> bool {
-        Whole::begun(self).waiting(version, &self.begin).next().is_some()
+    /// Whether there is anything left to merge into the level `last`.
+    pub(super) fn is_left(&self, version: &Version, last: usize) -> bool {
+        Whole::begun(self).waiting(version, last, &self.begin).next().is_some()
     }
 }
 
@@ -80,9 +81,10 @@ impl Whole {
     fn waiting<'a>(
         self,
         version: &'a Version,
+        last: usize,
         begin: &[u8],
     ) -> impl Iterator<Item = &'a Arc<TableFile>> {
-        let (older_than, last) = (self.older_than, version.levels.len() - 1);
+        let older_than = self.older_than;
         let end = if self.rewrites_last { last + 1 } else { last };
         let tables = version.levels.iter().take(end).skip(1).flatten();
         tables.filter(move |file| file.number() < older_than && !ends_before(version, file, begin))
@@ -167,8 +169,8 @@ impl UniversalPicker<'_> {
     /// The piece that begins at a user key; `Nothing` if nothing is left from there on.
     pub(super) fn next_piece(&self, whole: Whole, begin: &[u8]) -> RangePlan {
         let user = &self.version.comparator.user;
-        let last = self.version.levels.len() - 1;
-        let mut waiting: Vec<_> = whole.waiting(self.version, begin).collect();
+        let last = last_level(self.version, self.settings);
+        let mut waiting: Vec<_> = whole.waiting(self.version, last, begin).collect();
         let first = waiting
             .iter()
             .map(|file| file.meta.smallest.user_key())

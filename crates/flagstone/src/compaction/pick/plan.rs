@@ -274,11 +274,11 @@ impl CompactionPlan {
     }
 
     /// The merging of all runs that goes on when this has ended, which made `after`, if `before`
-    /// did until then. The next file gets the number `next`.
+    /// did until then. Compactions fill levels up to `last`. The next file gets the number `next`.
     pub fn merging_after(
         &self,
         before: Option<Merging>,
-        after: &Version,
+        (after, last): (&Version, usize),
         next: FileNumber,
     ) -> Option<Merging> {
         let merging = match &self.rest {
@@ -291,7 +291,7 @@ impl CompactionPlan {
             }
             _ => before,
         };
-        merging.filter(|merging| merging.is_left(after))
+        merging.filter(|merging| merging.is_left(after, last))
     }
 
     /// What other picks have to know of it while it runs.

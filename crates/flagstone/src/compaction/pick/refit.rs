@@ -1,7 +1,9 @@
 //! Moving a whole level after a manual compaction (RocksDB's "refit"): a change of the MANIFEST,
 //! and nothing is rewritten.
 
+use super::chosen::kept_for_ingestion;
 use super::expand::any_busy;
+use super::ingest::last_level;
 use super::manual::RangePlan;
 use super::plan::CompactionPlan;
 use super::settings::LeveledSettings;
@@ -30,6 +32,9 @@ pub fn plan_refit(
         return Err(Error::invalid_argument(format!(
             "target_level {to} does not exist: the column family has {count}"
         )));
+    }
+    if to > last_level(version, settings) {
+        return Err(kept_for_ingestion(to));
     }
     if to == level || files.is_empty() {
         return Ok(RangePlan::Nothing);

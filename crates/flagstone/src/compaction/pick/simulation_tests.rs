@@ -350,7 +350,8 @@ impl Tree {
         plan.files().for_each(|(_, file)| file.being_compacted.store(false, Ordering::Relaxed));
         self.apply(&edit);
         let next = FileNumber(self.next_number);
-        self.merging = plan.merging_after(self.merging.take(), &self.version, next);
+        let last = last_level(&self.version, &self.settings);
+        self.merging = plan.merging_after(self.merging.take(), (&self.version, last), next);
     }
 
     /// Ends all compactions; there must be an end to them, at which no writer waits for more.

@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use super::blob_work::BlobWork;
 use super::expand::{any_busy, are_disjoint, bounds, is_being_written};
+use super::ingest::last_level;
 use super::leveled::Picker;
 use super::manual::RangePlan;
 use super::paths::path_of_run;
@@ -105,7 +106,7 @@ pub fn plan_full(
     }
     match &picker.runs[..] {
         [] => RangePlan::Nothing,
-        [only] if only.level == version.levels.len() - 1 && !rewrite => RangePlan::Nothing,
+        [only] if only.level == last_level(version, settings) && !rewrite => RangePlan::Nothing,
         // Those that are kept apart are not waited for: nothing has to end before they can be tried
         // again.
         runs if runs.iter().any(|run| run.busy && !run.is_apart) => RangePlan::Blocked,
@@ -140,11 +141,22 @@ pub(super) struct Run<'a> {
 }
 
 /// All runs, newest first.
-fn runs<'a>(version: &'a Version, context: &PickContext<'_>) -> Vec<Run<'a>> {
+fn runs<'a>(
+    version: &'a Version,
+    settings: &LeveledSettings,
+    context: &PickContext<'_>,
+) -> Vec<Run<'a>> {
     let mut sizes = compensated_sizes(version, context).into_iter();
     let level0 = version.levels[0].chunks(1).zip(sizes.next().unwrap_or_default());
     let mut runs: Vec<_> = level0.map(|(files, size)| (0, files, size)).collect();
-    let deeper = version.levels.iter().enumerate().skip(1).zip(sizes);
+    // A last level that is kept for tables below all others takes part in no compaction.
+    let deeper = version
+        .levels
+        .iter()
+        .enumerate()
+        .take(last_level(version, settings) + 1)
+        .skip(1)
+        .zip(sizes);
     runs.extend(deeper.filter(|((_, files), _)| !files.is_empty()).map(
         |((level, files), sizes)| {
             (level, files.as_slice(), sizes.into_iter().fold(0, u64::saturating_add))
@@ -198,7 +210,14 @@ impl<'a> UniversalPicker<'a> {
         context: &PickContext<'a>,
     ) -> Self {
         let PickContext { running, makes_room, .. } = *context;
-        Self { version, settings, universal, runs: runs(version, context), running, makes_room }
+        Self {
+            version,
+            settings,
+            universal,
+            runs: runs(version, settings, context),
+            running,
+            makes_room,
+        }
     }
 
     /// Whether a compaction is neither in vain nor in the way of one that runs.
@@ -220,7 +239,7 @@ impl<'a> UniversalPicker<'a> {
 
     /// Which level the merged runs go to, up to but not including this one.
     fn output_level(&self, end: usize) -> usize {
-        let last = self.version.levels.len() - 1;
+        let last = last_level(self.version, self.settings);
         self.runs.get(end).map_or(last, |older| older.level.saturating_sub(1))
     }
 

@@ -54,9 +54,17 @@ pub(in crate::db) struct Candidate {
 /// Opens and checks all files of a group.
 pub(in crate::db) fn examine(inner: &DbInner, group: &ExternalFiles) -> Result<Vec<Candidate>> {
     let family = &group.family.0;
-    if group.options.ingest_behind {
-        let message = format!("column family '{}' keeps no place below all tables", family.name);
-        return Err(Error::not_supported(message).context("ingest_behind"));
+    if group.options.ingest_behind && !family.options.load().cf_allow_ingest_behind {
+        let message = format!(
+            "column family '{}' keeps no level for it: that takes universal compaction, and allow_ingest_behind or \
+             cf_allow_ingest_behind",
+            family.name
+        );
+        return Err(Error::invalid_argument(message).context("ingest_behind"));
+    }
+    if group.options.ingest_behind && group.options.allow_db_generated_files {
+        let message = "tables that keep their sequence numbers cannot lie below all others";
+        return Err(Error::invalid_argument(message).context("ingest_behind"));
     }
     let examined = group.files.iter().enumerate().map(|(index, path)| {
         let checksum = group.file_checksums.get(index).copied();

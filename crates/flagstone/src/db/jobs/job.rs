@@ -163,6 +163,7 @@ impl JobSpec {
             bottommost: self.place.bottommost,
             level: self.filtered.input_start_level.unwrap_or(0),
             merge_operator: options.merge_operator.clone(),
+            ingest_behind: options.cf_allow_ingest_behind,
             ..StreamSettings::new(self.family.comparator().clone())
         }
     }

@@ -74,12 +74,12 @@ pub(in crate::db) fn run_job(
     let snapshots =
         if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { jobs.snapshots.sequences() };
     let tombstones = StreamTombstones::new(spec.family.comparator(), &spec.tombstones, &snapshots);
-    let surviving = tombstones.surviving(&snapshots, spec.place.bottommost, |start, end| {
-        let absent = || {
-            spec.place.bottommost
-                || range_surely_absent(&spec.version, spec.place.level, start, end)
-        };
-        !spec.is_flush && absent()
+    // Tables that are ingested behind come below all that there is now.
+    let may_be_last = !spec.family.options.load().cf_allow_ingest_behind;
+    let is_last = spec.place.bottommost && may_be_last;
+    let surviving = tombstones.surviving(&snapshots, is_last, |start, end| {
+        let absent = || range_surely_absent(&spec.version, spec.place.level, start, end);
+        !spec.is_flush && may_be_last && absent()
     });
     let parts = parts(&surviving)?;
     let range_cuts = match spec.place.level {

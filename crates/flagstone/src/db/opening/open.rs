@@ -127,6 +127,7 @@ impl Db {
         options.validate()?;
         options.check_wal_codec()?;
         check_families(&wanted, ColumnFamilyOptions::validate_for_writing)?;
+        let wanted = within(wanted, options);
         let inner = Opening { path, options, wanted, read_only: false }.run()?;
         // The workers that did start hold the engine, and with it the lock of the directory.
         inner.jobs.start_workers().inspect_err(|_| drop(inner.close()))?;
@@ -144,10 +145,16 @@ impl Db {
         let inner = at_one_time(path, options, |options| {
             let wanted = wanted()?;
             check_families(&wanted, ColumnFamilyOptions::validate)?;
+            let wanted = within(wanted, options);
             Opening { path, options, wanted, read_only: true }.run()
         })?;
         Ok(Self::from_inner(inner))
     }
+}
+
+/// The families' options as the database's own change them.
+fn within(wanted: Wanted, options: &Options) -> Wanted {
+    wanted.into_iter().map(|(name, family)| (name, family.within(&options.db))).collect()
 }
 
 fn check_families(

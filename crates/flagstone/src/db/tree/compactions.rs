@@ -9,11 +9,11 @@ use std::time::Duration;
 use crate::base::sync::{MutexGuard, Ordering};
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
 use crate::compaction::pick::{
-    BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext, RangePlan,
+    BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext, RangePlan, last_level,
 };
 use crate::db::events::Event;
 use crate::db::family::Family;
-use crate::db::settings::{compacts_by_itself, pick_compaction};
+use crate::db::settings::{compacts_by_itself, leveled_settings, pick_compaction};
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
 use crate::db::tree::family_state::FamilyState;
@@ -199,8 +199,10 @@ impl Tree {
             known.activity.note_compaction(&job.plan, output);
             known.note_deleted(&output.deleted, &version);
             let next = self.file_numbers.next();
-            known.compacting.merging =
-                job.plan.merging_after(known.compacting.merging.take(), &version, next);
+            let settings = leveled_settings(&job.family.options.load(), &version.paths);
+            let after = (&*version, last_level(&version, &settings));
+            let merging = known.compacting.merging.take();
+            known.compacting.merging = job.plan.merging_after(merging, after, next);
             let is_limited = job.family.options.load().max_space_amplification > 0.0;
             if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));

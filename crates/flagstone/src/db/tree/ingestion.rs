@@ -136,6 +136,7 @@ fn edit_of(state: &State, arriving: &Arriving) -> Result<VersionEdit> {
             }
         }
         let level = if arriving.is_behind {
+            check_numbered(family, version)?;
             level_below_all(version, running, &arrivals, bounds)
         } else {
             let style = options.compaction_style;
@@ -152,6 +153,20 @@ fn edit_of(state: &State, arriving: &Arriving) -> Result<VersionEdit> {
         edit.add_file(level, FileMetadata { epoch_number, ..table.clone() });
     }
     Ok(edit)
+}
+
+/// Tables behind all others have sequence number 0, so no entry above them may have it.
+fn check_numbered(family: &Family, version: &Version) -> Result<()> {
+    let last = version.levels.len() - 1;
+    let is_unnumbered =
+        |(level, file): &(usize, &Arc<TableFile>)| *level < last && file.meta.smallest_seqno == 0;
+    let Some((level, file)) = version.files().find(is_unnumbered) else { return Ok(()) };
+    let message = format!(
+        "column family '{}' has entries without sequence number in level {level}, so nothing can lie behind them: \
+         cf_allow_ingest_behind was off when they were compacted",
+        family.name
+    );
+    Err(Error::invalid_argument(message).at(file.path()))
 }
 
 fn last_level_is_taken(family: &Family, table: &FileMetadata) -> Error {

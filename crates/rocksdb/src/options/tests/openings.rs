@@ -41,9 +41,6 @@ fn refusal(options: &Options) -> crate::error::Error {
 #[test]
 fn what_cannot_be_had_fails_the_opening_until_it_is_taken_back() {
     let (mut options, _) = in_memory();
-    options.set_allow_ingest_behind(true);
-    assert_eq!(refusal(&options).kind(), ErrorKind::NotSupported);
-    options.set_allow_ingest_behind(false);
     options.set_ratelimiter(0, 1000, 1);
     assert_eq!(refusal(&options).kind(), ErrorKind::InvalidArgument);
     options.set_auto_tuned_ratelimiter(1_024_000, 1000, 1);

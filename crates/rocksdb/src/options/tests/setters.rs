@@ -44,6 +44,7 @@ const DATABASE: &[Case] = &[
     (|o| o.set_bytes_per_sync(1024), "bytes_per_sync=1024"),
     (|o| o.set_writable_file_max_buffer_size(8192), "writable_file_max_buffer_size=8192"),
     (|o| o.set_use_direct_reads(true), "use_direct_reads=true"),
+    (|o| o.set_allow_ingest_behind(true), "allow_ingest_behind=true"),
     (
         |o| o.set_use_direct_io_for_flush_and_compaction(true),
         "use_direct_io_for_flush_and_compaction=true",
@@ -321,7 +322,6 @@ const SHOWN_ELSEWHERE: &[&str] = &[
     "set_row_cache",
     "set_blob_cache",
     "set_block_cache",
-    "set_allow_ingest_behind",
     "set_allow_concurrent_memtable_write",
     "enable_statistics",
     "set_statistics_level",

@@ -36,7 +36,7 @@ fn wrong_texts_are_refused() {
     assert!(refusal("notarealoptionstring").starts_with("Invalid argument: expected name=value"));
     assert!(refusal("no_such_option=1").starts_with("Invalid argument: there is no option"));
     assert!(refusal("num_levels=few").starts_with("Invalid argument: option 'num_levels'"));
-    assert!(refusal("allow_ingest_behind=true").starts_with("Not implemented: "));
+    assert!(refusal("best_efforts_recovery=true").starts_with("Not implemented: "));
     assert!(refusal("use_fsync=false\0").contains("must not contain NUL"));
 }
 

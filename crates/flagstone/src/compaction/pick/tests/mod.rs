@@ -348,8 +348,8 @@ impl Scene {
     fn show_with_merging(&self, context: &PickContext<'_>, plan: &CompactionPlan) -> String {
         let Some(merging) = context.merging else { return show(plan) };
         let next = crate::base::FileNumber(1000);
-        let then = match plan.merging_after(Some(merging.clone()), &self.without_inputs(plan), next)
-        {
+        let (after, last) = (self.without_inputs(plan), last_level(&self.version, &self.settings));
+        let then = match plan.merging_after(Some(merging.clone()), (&after, last), next) {
             Some(after) if after == *merging => {
                 format!(", still to be merged from {}", after.begin.escape_ascii())
             }

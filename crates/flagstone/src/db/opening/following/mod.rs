@@ -173,6 +173,11 @@ impl Secondary {
     ) -> Result<Self> {
         options.validate()?;
         options.check_wal_codec()?;
+        let within = |family: ColumnFamilyOptions| family.within(&options.db);
+        let choice = Choice {
+            named: choice.named.into_iter().map(|(name, it)| (name, within(it))).collect(),
+            others: choice.others.map(within),
+        };
         for (name, family) in &choice.named {
             let checked = ColumnFamilyOptions::validate(family);
             checked.map_err(|error| error.context(format!("column family '{name}'")))?;
