@@ -42,6 +42,7 @@ pub enum Command {
     Delete(commands::delete::Arguments),
     #[command(alias = "deleterange")]
     DeleteRange(commands::delete_range::Arguments),
+    Clip(commands::clip::Arguments),
     Scan(commands::scan::Arguments),
     Count(commands::count::Arguments),
     Import(commands::import::Arguments),
@@ -69,6 +70,8 @@ pub enum Command {
     CreateFamily(commands::create_family::Arguments),
     #[command(alias = "drop_column_family")]
     DropFamily(commands::drop_family::Arguments),
+    ExportFamily(commands::export_family::Arguments),
+    ImportFamily(commands::import_family::Arguments),
     #[command(alias = "list_live_files_metadata")]
     ListFiles(commands::list_files::Arguments),
     #[command(alias = "manifest_dump")]
@@ -154,6 +157,7 @@ impl CommandLine {
             Command::PutEntity(arguments) => commands::put_entity::run(arguments, common),
             Command::Delete(arguments) => commands::delete::run(arguments, common),
             Command::DeleteRange(arguments) => commands::delete_range::run(arguments, common),
+            Command::Clip(arguments) => commands::clip::run(arguments, common),
             Command::Scan(arguments) => commands::scan::run(arguments, common),
             Command::Count(arguments) => commands::count::run(arguments, common),
             Command::Import(arguments) => commands::import::run(arguments, common),
@@ -178,6 +182,8 @@ impl CommandLine {
             Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
             Command::CreateFamily(arguments) => commands::create_family::run(arguments, common),
             Command::DropFamily(arguments) => commands::drop_family::run(arguments, common),
+            Command::ExportFamily(arguments) => commands::export_family::run(arguments, common),
+            Command::ImportFamily(arguments) => commands::import_family::run(arguments, common),
             Command::ListFiles(arguments) => commands::list_files::run(arguments, common),
             Command::Manifest(arguments) => commands::manifest::run(arguments, common),
             Command::Sst(arguments) => commands::sst::run(arguments, common),

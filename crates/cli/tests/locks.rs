@@ -33,13 +33,14 @@ enum Beside {
 
 /// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the
 /// database.
-const COMMANDS: [(&str, Beside, &str); 38] = [
+const COMMANDS: [(&str, Beside, &str); 41] = [
     ("get", Beside::Works, "get --db {db} key"),
     ("put", Beside::Refused, "put --db {db} key value"),
     ("get-entity", Beside::Works, "get-entity --db {db} key"),
     ("put-entity", Beside::Refused, "put-entity --db {db} key name:value"),
     ("delete", Beside::Refused, "delete --db {db} key"),
     ("delete-range", Beside::Refused, "delete-range --db {db} a z"),
+    ("clip", Beside::Refused, "clip --db {db} a z"),
     ("scan", Beside::Works, "scan --db {db}"),
     ("count", Beside::Works, "count --db {db}"),
     ("import", Beside::Refused, "import --db {db} {db}/CURRENT"),
@@ -63,6 +64,8 @@ const COMMANDS: [(&str, Beside, &str); 38] = [
     ("list-families", Beside::Works, "list-families --db {db}"),
     ("create-family", Beside::Refused, "create-family --db {db} another"),
     ("drop-family", Beside::Refused, "drop-family --db {db} other"),
+    ("export-family", Beside::Refused, "export-family --db {db} {new}"),
+    ("import-family", Beside::Refused, "import-family --db {db} --cf another {new}"),
     ("list-files", Beside::Works, "list-files --db {db}"),
     ("manifest", Beside::Works, "manifest --db {db}"),
     ("sst", Beside::Works, "sst {db}"),

@@ -30,7 +30,7 @@ const DATA_KIB: u64 = 128 << 10;
 
 /// What is run of each command. In a line, {dir} is the scratch directory; `<FILE` and `>FILE` in
 /// it are standard input and output.
-const TABLE: [(&str, &[&str]); 38] = [
+const TABLE: [(&str, &[&str]); 41] = [
     ("import", &["import --db {dir}/db {dir}/source --set memory_budget=64m"]),
     ("put", &["put --db {dir}/put --file {dir}/source/v v --set memory_budget=64m"]),
     ("get", &["get --db {dir}/db v >got", "get --db {dir}/put v >got"]),
@@ -62,6 +62,8 @@ const TABLE: [(&str, &[&str]); 38] = [
     ("list-families", &["list-families --db {dir}/db"]),
     ("create-family", &["create-family --db {dir}/db other"]),
     ("drop-family", &["drop-family --db {dir}/db other"]),
+    ("export-family", &["export-family --db {dir}/db {dir}/family"]),
+    ("import-family", &["import-family --db {dir}/db --cf another {dir}/family"]),
     ("list-files", &["list-files --db {dir}/db"]),
     ("manifest", &["manifest --db {dir}/db"]),
     ("sst", &["sst {dir}/db/{.sst}"]),
@@ -77,6 +79,7 @@ const TABLE: [(&str, &[&str]); 38] = [
     // An entity is in memory as a whole.
     ("get-entity", &[]),
     ("put-entity", &[]),
+    ("clip", &["clip --db {dir}/put x z"]),
     // A value lies in a block of the table, which is made in memory as a whole.
     ("write-extern-sst", &[]),
     ("ingest", &[]),

@@ -235,8 +235,8 @@ pub use base::{
 };
 pub use batch::{Operation, WriteBatch};
 pub use db::{
-    BlobWriter as ValueWriter, ExpiringValue, ExternalFiles, HeldCompactions, HeldFiles,
-    Statistics, Ticker, Update, UpdatePosition, Updates, Value, ValuePart, ValueReader,
+    BlobWriter as ValueWriter, ExpiringValue, ExportedFamily, ExternalFiles, HeldCompactions,
+    HeldFiles, Statistics, Ticker, Update, UpdatePosition, Updates, Value, ValuePart, ValueReader,
 };
 pub use env::Env;
 pub use front::{
@@ -250,8 +250,8 @@ pub use transactions::{TransactionDbOptions, TransactionOptions};
 // Options of a database, of a family, and of single calls.
 pub use options::{
     CfSettings, CheckpointOptions, ColumnFamilyOptions, CompactRangeOptions, DbSettings,
-    FlushOptions, IngestExternalFileOptions, Options, ReadOptions, SizeApproximationOptions,
-    TableSettings, WriteOptions,
+    FlushOptions, ImportColumnFamilyOptions, IngestExternalFileOptions, Options, ReadOptions,
+    SizeApproximationOptions, TableSettings, WriteOptions,
 };
 
 // What a program gives along: its own code, and what several databases share.

@@ -41,6 +41,7 @@ const ROOMS: &[&[&str]] = &[
         "contents",
         "copied_files",
         "destroy",
+        "exports",
         "facts",
         "ingestion",
         "live_files",

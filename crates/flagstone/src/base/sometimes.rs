@@ -272,6 +272,12 @@ markers! {
     CheckpointCopied,
     /// A file of another process's database was shorter when a checkpoint copied it.
     CopiedFileShrank,
+    /// A family was clipped that had something outside of the range.
+    Clipped,
+    /// An import wrote a table anew, as its entries refer to blob files.
+    ImportedTableRewritten,
+    /// An import copied a table that could not be linked.
+    ImportedByCopy,
     /// Memtables were flushed, as the WALs of a copy named their blob files.
     FlushedForCopy,
     /// A checkpoint took WALs along that were not the active one.

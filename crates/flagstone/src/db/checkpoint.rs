@@ -5,12 +5,14 @@
 //! is written anew: it must not name directories that the copy does not have. CURRENT comes last: a
 //! directory without it is no database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Result, Sometimes};
 use crate::db::DbInner;
 use crate::db::copied_files::{Change, CopiedFile, CopyOptions, FileBytes, files_to_copy};
+use crate::db::exports::{self, ExportedFamily};
+use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
 use crate::env::{FileSystem, IoMode, copy_file};
 use crate::options::CheckpointOptions;
@@ -48,11 +50,39 @@ impl Db {
         target: impl AsRef<Path>,
         options: &CheckpointOptions,
     ) -> Result<()> {
-        make_checkpoint(self, target.as_ref(), options)
+        let copy = CopyOptions {
+            with_growing_blobs: true,
+            ..CopyOptions::whole(options.log_size_for_flush)
+        };
+        make_copy(self, target.as_ref(), copy, options.link_files)
+    }
+
+    /// Makes a copy of one family in the new directory `target`, as it is after a flush, mostly by
+    /// links: a database with that family and an empty `default`.
+    /// [`Db::create_column_family_with_import`] takes it.
+    ///
+    /// # Errors
+    /// As [`Db::checkpoint`]; `ColumnFamilyDropped`; `NotSupported` for a database that is open for
+    /// reading if the family has entries in WALs.
+    pub fn export_column_family(
+        &self,
+        family: &ColumnFamily,
+        target: impl Into<PathBuf>,
+    ) -> Result<ExportedFamily> {
+        exports::export(self, family, target.into())
     }
 }
 
-fn make_checkpoint(db: &Db, target: &Path, options: &CheckpointOptions) -> Result<()> {
+/// Makes a copy in a new directory, or nothing.
+///
+/// # Errors
+/// As [`Db::checkpoint`].
+pub(in crate::db) fn make_copy(
+    db: &Db,
+    target: &Path,
+    options: CopyOptions,
+    links: bool,
+) -> Result<()> {
     let inner = db.inner();
     check_absent(inner, target)?;
     if !inner.context.read_only {
@@ -70,7 +100,7 @@ fn make_checkpoint(db: &Db, target: &Path, options: &CheckpointOptions) -> Resul
             let _ = inner.context.env.fs.remove_directory(target);
         })?;
     }
-    let made = copy_to(db, target, options);
+    let made = copy_to(db, target, options, links);
     if made.is_err() {
         remove_partial(inner, target);
     }
@@ -97,21 +127,17 @@ impl Drop for RunningCheckpoint<'_> {
 
 fn check_absent(db: &DbInner, target: &Path) -> Result<()> {
     match db.context.env.fs.metadata(target) {
-        Ok(_) => {
-            Err(Error::invalid_argument("the checkpoint's directory already exists").at(target))
-        }
+        Ok(_) => Err(Error::invalid_argument("the directory already exists").at(target)),
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error),
     }
 }
 
 /// Fills the new directory.
-fn copy_to(db: &Db, target: &Path, options: &CheckpointOptions) -> Result<()> {
+fn copy_to(db: &Db, target: &Path, options: CopyOptions, links: bool) -> Result<()> {
     let context = &db.inner().context;
     let names = context.names.before_making(target);
-    let copy =
-        CopyOptions { with_growing_blobs: true, ..CopyOptions::whole(options.log_size_for_flush) };
-    let source = files_to_copy(db, copy)?;
+    let source = files_to_copy(db, options)?;
     for file in &source.files {
         let path = target.join(&file.name);
         if let (FileKind::Current, FileBytes::Made(contents)) = (file.kind, &file.bytes) {
@@ -119,7 +145,7 @@ fn copy_to(db: &Db, target: &Path, options: &CheckpointOptions) -> Result<()> {
             let temporary = file_name::temporary(target, FileNumber(0));
             context.names.replace_file(&temporary, &path, contents)?;
         } else {
-            place(&*context.env.fs, file, &path, options.link_files)?;
+            place(&*context.env.fs, file, &path, links)?;
         }
     }
     Ok(())

@@ -7,6 +7,7 @@ use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, FileNumber, InternalKeyComparator, Result};
 use crate::db::DbInner;
 use crate::db::budget::memtable_bytes_max;
+use crate::db::exports::{self, ExportedFamily};
 use crate::db::family::generation::Generation;
 use crate::db::family::{AtCommit, ColumnFamily, Family, SuperVersion};
 use crate::db::handle::Db;
@@ -14,9 +15,10 @@ use crate::db::limits::Figures;
 use crate::db::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
 use crate::db::tree::directories;
 use crate::db::tree::family_state::FamilyState;
-use crate::manifest::{FamilySpec, Version};
-use crate::options::ColumnFamilyOptions;
+use crate::db::writing::pipeline::WritesHeldBack;
+use crate::manifest::{FamilySpec, ObsoleteFile, Version, VersionEdit};
 use crate::options::names::check_live;
+use crate::options::{ColumnFamilyOptions, ImportColumnFamilyOptions};
 
 impl Db {
     /// Creates a column family; durable when the call returns. Where the OPTIONS file that is to
@@ -59,6 +61,32 @@ impl Db {
         let created = inner.create_families(wanted.collect())?;
         inner.options_file.write_options_of_families()?;
         Ok(created.into_iter().map(ColumnFamily).collect())
+    }
+
+    /// Creates a column family from one or several exports ([`Db::export_column_family`]), whose
+    /// keys must not overlap: the family with all of their keys, or nothing. Entries keep their
+    /// levels and sequence numbers. Durable when the call returns.
+    ///
+    /// Tables are copied; with `move_files` they are linked, and the exports are removed at the
+    /// end. Blob files are copied, and the tables that refer to them are rewritten, because the
+    /// files get other numbers.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: no source; a name that is empty or taken; options out of range; another
+    /// comparator; ranges that overlap; a directory that is no export, has WALs with entries of the
+    /// family, or more families to choose from. `Corruption`: a file is missing or damaged. `Busy`:
+    /// the directory is open elsewhere. `ShutdownInProgress`; `IoError`.
+    pub fn create_column_family_with_import(
+        &self,
+        name: &str,
+        options: &ColumnFamilyOptions,
+        sources: &[ExportedFamily],
+        import: &ImportColumnFamilyOptions,
+    ) -> Result<ColumnFamily> {
+        let options = options.clone().within(&self.inner().context.settings.load().db);
+        let family = exports::import(self.inner(), (name, &options), sources, import)?;
+        self.inner().options_file.write_options_of_families()?;
+        Ok(ColumnFamily(family))
     }
 
     /// Drops a column family; durable when the call returns. Reads through existing handles and
@@ -146,37 +174,78 @@ impl DbInner {
         &self,
         wanted: Vec<(String, ColumnFamilyOptions)>,
     ) -> Result<Vec<Arc<Family>>> {
-        if wanted.iter().any(|(name, _)| name.is_empty()) {
-            return Err(Error::invalid_argument("a column family's name must not be empty"));
-        }
-        let mut specs = Vec::with_capacity(wanted.len());
-        let mut written_directly = BTreeSet::new();
-        for (name, options) in &wanted {
-            let settings = self.context.settings.load();
-            let paths = data_paths(&self.context.path, &settings.db, options)?;
-            directories::make_data_directories(&self.tree, &paths)?;
-            if settings.use_direct_io_for_flush_and_compaction {
-                written_directly.extend(paths.directories().iter().cloned());
-            }
-            specs.push(FamilySpec {
-                name: name.clone(),
-                comparator: options.comparator.clone(),
-                paths,
-                num_levels: options.sanitized().num_levels as usize,
-            });
-        }
-        directories::check_direct_writes(&self.tree, &written_directly)?;
+        let specs = wanted.iter().map(|(name, options)| self.spec_of(name, options));
+        let specs = specs.collect::<Result<Vec<_>>>()?;
+        self.check_directories(&specs)?;
         let families = self.pipeline.add_families(|wal| {
-            self.tree.create_families(specs, wal, |index, id, version| {
-                let (name, options) = &wanted[index];
-                self.new_family(id, name, options, version, wal)
-            })
+            self.tree.create_families(
+                |versions| versions.create_column_families(specs, wal),
+                |index, id, version| {
+                    let (name, options) = &wanted[index];
+                    self.new_family(id, name, options, version, wal)
+                },
+            )
         })?;
         self.update_limits();
         Ok(families)
     }
 
-    /// A family that the MANIFEST has, without anything in it.
+    /// A family with files that lie in its directories, durably, or nothing. No writer inserts.
+    /// Also returns whether the MANIFEST may name the files: from then on they are the tree's.
+    pub(super) fn create_family_with_files(
+        &self,
+        held_back: &WritesHeldBack<'_>,
+        (name, options): (&str, &ColumnFamilyOptions),
+        files: VersionEdit,
+    ) -> (bool, Result<Arc<Family>>) {
+        let spec = self.spec_of(name, options).and_then(|spec| {
+            self.check_directories(std::slice::from_ref(&spec))?;
+            Ok(spec)
+        });
+        let spec = match spec {
+            Ok(spec) => spec,
+            Err(error) => return (false, Err(error)),
+        };
+        let newest = files.new_files.iter().map(|(_, file)| file.largest_seqno).max();
+        let (paths, mut may_be_named) = (spec.paths.clone(), false);
+        let brought = ObsoleteFile::added_by(&files, &paths);
+        let created = held_back.add_family(newest.unwrap_or(0), |wal| {
+            may_be_named = true;
+            let added = self.tree.create_families(
+                |versions| Ok(vec![versions.import_column_family(spec, wal, files)?]),
+                |_, id, version| self.new_family(id, name, options, version, wal),
+            );
+            added.inspect_err(|_| self.tree.settle_later(brought))
+        });
+        self.update_limits();
+        (may_be_named, created)
+    }
+
+    fn spec_of(&self, name: &str, options: &ColumnFamilyOptions) -> Result<FamilySpec> {
+        if name.is_empty() {
+            return Err(Error::invalid_argument("a column family's name must not be empty"));
+        }
+        let settings = self.context.settings.load();
+        let paths = data_paths(&self.context.path, &settings.db, options)?;
+        directories::make_data_directories(&self.tree, &paths)?;
+        Ok(FamilySpec {
+            name: name.to_string(),
+            comparator: options.comparator.clone(),
+            paths,
+            num_levels: options.sanitized().num_levels as usize,
+        })
+    }
+
+    /// Whether files can be written to the families' directories as the options ask.
+    fn check_directories(&self, specs: &[FamilySpec]) -> Result<()> {
+        if !self.context.settings.load().use_direct_io_for_flush_and_compaction {
+            return Ok(());
+        }
+        let written: BTreeSet<_> = specs.iter().flat_map(|spec| spec.paths.directories()).collect();
+        directories::check_direct_writes(&self.tree, written)
+    }
+
+    /// A family that the MANIFEST has, with what that says of it.
     fn new_family(
         &self,
         id: ColumnFamilyId,

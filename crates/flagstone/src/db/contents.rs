@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{Error, FileNumber, Result, SequenceNumber, Sometimes};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber, Sometimes};
 use crate::db::DbInner;
 use crate::db::tree::directories;
 use crate::db::writing::pipeline::ActiveWal;
@@ -36,14 +36,18 @@ pub(in crate::db) struct Copied {
     pub(in crate::db) may_shrink: bool,
 }
 
-/// The files as of now. They stay only while deletions are paused.
-pub(in crate::db) fn contents(db: &DbInner) -> Result<Contents> {
-    db.pipeline.between_flushed_commits(|active| contents_with(db, active))
+/// The files as of now, or of `only` one family. They stay only while deletions are paused.
+pub(in crate::db) fn contents(db: &DbInner, only: Option<ColumnFamilyId>) -> Result<Contents> {
+    db.pipeline.between_flushed_commits(|active| contents_with(db, only, active))
 }
 
 /// No commit happens meanwhile.
-fn contents_with(db: &DbInner, active: Option<ActiveWal>) -> Result<Contents> {
-    let copy = db.tree.copied_state(|| db.options_file.options_text(true));
+fn contents_with(
+    db: &DbInner,
+    only: Option<ColumnFamilyId>,
+    active: Option<ActiveWal>,
+) -> Result<Contents> {
+    let copy = db.tree.copied_state(only, || db.options_file.text_of_copy(only));
     let linked = files_to_link(db, copy.live)?;
     let growing = |source: PathBuf| -> Result<Copied> {
         let size = db.context.env.fs.metadata(&source)?.size;

@@ -10,7 +10,9 @@
 use std::path::PathBuf;
 
 use crate::base::file_name::{self, FileKind};
-use crate::base::{Code, Error, Mutant, Result, SequenceNumber, Sometimes, Temperature};
+use crate::base::{
+    Code, ColumnFamilyId, Error, Mutant, Result, SequenceNumber, Sometimes, Temperature,
+};
 use crate::db::DbInner;
 use crate::db::checkpoint::RunningCheckpoint;
 use crate::db::contents::{Contents, Copied, contents};
@@ -35,6 +37,8 @@ pub(crate) struct CopyOptions {
     pub(crate) with_growing_blobs: bool,
     /// How the MANIFEST goes along.
     pub(crate) manifest: ManifestForm,
+    /// Copies one family, without WALs: what it has in tables.
+    pub(crate) only: Option<ColumnFamilyId>,
 }
 
 impl CopyOptions {
@@ -45,7 +49,13 @@ impl CopyOptions {
             with_wals: true,
             with_growing_blobs: false,
             manifest: ManifestForm::ForOneDirectory,
+            only: None,
         }
+    }
+
+    /// One family, in one directory, after a flush.
+    pub(crate) fn family(id: ColumnFamilyId) -> Self {
+        Self { with_wals: false, only: Some(id), ..Self::whole(0) }
     }
 }
 
@@ -141,12 +151,20 @@ pub(crate) fn files_to_copy(db: &Db, options: CopyOptions) -> Result<FilesToCopy
     }
     let paused = Pause::begin(inner)?;
     if !inner.context.read_only && logged(inner) >= options.log_size_for_flush {
-        db.flush_all()?;
+        match options.only {
+            Some(id) => flush_one(inner, id)?,
+            None => db.flush_all()?,
+        }
     }
     let contents = settled_contents(db, options)?;
     let sequence = contents.sequence;
     let files = listed(db, contents, options)?;
     Ok(FilesToCopy { paused, files, sequence })
+}
+
+fn flush_one(db: &DbInner, id: ColumnFamilyId) -> Result<()> {
+    let family = db.tree.families.read().get(&id).cloned();
+    family.map_or(Ok(()), |family| db.jobs.flush_asked_for(&[family], true))
 }
 
 /// The bytes of records in the WALs that recovery would need.
@@ -159,7 +177,7 @@ fn settled_contents(db: &Db, options: CopyOptions) -> Result<Contents> {
     let inner = db.inner();
     let _separation = inner.pipeline.pause_separation();
     for _ in 0..ROUNDS {
-        let found = contents(inner)?;
+        let found = contents(inner, options.only)?;
         if !options.with_wals || found.growing.is_empty() {
             return Ok(found);
         }

@@ -24,6 +24,7 @@ mod copied_files;
 mod destroy;
 mod disk;
 mod events;
+mod exports;
 mod facts;
 mod family;
 #[cfg(test)]
@@ -77,6 +78,7 @@ pub(crate) use copied_files::{
 
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
 pub use destroy::destroy;
+pub use exports::ExportedFamily;
 pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 pub use family::ColumnFamily;
 pub use handle::Db;

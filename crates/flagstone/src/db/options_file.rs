@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::sync::{Mutex, Ordering, Rank, ranked};
-use crate::base::{Code, Result, SubCode, file_name};
+use crate::base::{Code, ColumnFamilyId, Result, SubCode, file_name};
 use crate::db::context::Context;
 use crate::db::family::Family;
 use crate::db::statistics::Ticker;
@@ -75,15 +75,25 @@ impl OptionsFile {
         drop(self.due.lock());
     }
 
-    /// The options in force as the text of an OPTIONS file; `change` may say otherwise of the
-    /// database's own.
-    pub(in crate::db) fn options_text(&self, of_copy: bool) -> String {
+    /// The options in force as the text of an OPTIONS file.
+    fn options_text(&self) -> String {
+        self.text_of(|_| true, false)
+    }
+
+    /// The text for a copy of the database, or of `only` one of its families.
+    pub(in crate::db) fn text_of_copy(&self, only: Option<ColumnFamilyId>) -> String {
+        let is_in = |id| id == ColumnFamilyId::DEFAULT || only.is_none_or(|only| id == only);
+        self.text_of(is_in, true)
+    }
+
+    fn text_of(&self, is_in: impl Fn(ColumnFamilyId) -> bool, of_copy: bool) -> String {
         let mut options = self.context.settings.load_full().as_kept();
         let mut families: Vec<(Arc<Family>, ColumnFamilyOptions)> = self
             .tree
             .families
             .read()
             .values()
+            .filter(|family| is_in(family.id))
             .map(|family| (family.clone(), (*family.options.load_full()).clone()))
             .collect();
         if of_copy {
@@ -103,7 +113,7 @@ impl OptionsFile {
     /// One at a time, so that the file with the highest number says what is in force.
     fn write_options(&self, due: &mut DueOptions) -> Result<()> {
         self.context.check_open()?;
-        let text = self.options_text(false);
+        let text = self.options_text();
         let number = self.tree.file_numbers.allocate();
         let temporary = file_name::temporary(&self.context.path, number);
         let target = file_name::options(&self.context.path, number);

@@ -3,15 +3,19 @@
 
 use std::sync::Arc;
 
-use crate::base::{InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result};
+use crate::base::{Error, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, Sometimes};
+use crate::batch::WriteBatch;
 use crate::compaction::pick::{KeyRange, files_within};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
 use crate::db::tables::Tables;
 use crate::db::tree::compaction_job::CompactionJob;
-use crate::manifest::TableFile;
-use crate::options::SizeApproximationOptions;
+use crate::manifest::{TableFile, Version};
+use crate::options::{
+    BottommostLevelCompaction, CompactRangeOptions, FlushOptions, SizeApproximationOptions,
+    WriteOptions,
+};
 
 impl Db {
     /// Removes the tables below level 0 that lie altogether within one of `ranges`, without reading
@@ -51,6 +55,57 @@ impl Db {
         let outcome = inner.jobs.run_compaction(&job).map(drop);
         drop(job);
         inner.jobs.end_asked_for(outcome)
+    }
+
+    /// Removes all keys of a family outside of the range from `begin` to before `end`. One durable
+    /// write deletes them; then the tables that have some of them are compacted, so that only what
+    /// snapshots see is left on the disk. FIFO compaction removes nothing from the disk, and
+    /// `cf_allow_ingest_behind` keeps what lies in the last level. A call that fails has deleted
+    /// all of the keys or none. Keys that are written outside of the range meanwhile may stay.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the range is empty: drop the family. `ColumnFamilyDropped`;
+    /// `Corruption`, `IoError`.
+    pub fn clip_column_family(
+        &self,
+        family: &ColumnFamily,
+        begin: &[u8],
+        end: &[u8],
+    ) -> Result<()> {
+        let inner = self.inner();
+        inner.disk.check_owner(&family.0)?;
+        let user = family.0.comparator();
+        if user.compare(begin, end).is_ge() {
+            let (begin, end) = (begin.escape_ascii(), end.escape_ascii());
+            let message = format!("no key lies from '{begin}' to before '{end}'; drop the family");
+            return Err(Error::invalid_argument(message));
+        }
+        let flush = FlushOptions { allow_write_stall: true, ..FlushOptions::default() };
+        self.flush(family, &flush)?;
+        let version = family.0.current.load().version.clone();
+        let Some((smallest, largest)) = bounds(&version) else { return Ok(()) };
+        let (mut batch, mut ranges) = (WriteBatch::new(), Vec::new());
+        if user.compare(&smallest, begin).is_lt() {
+            batch.delete_range_cf(family, &smallest, begin)?;
+            ranges.push((None, Some(begin)));
+        }
+        if user.compare(&largest, end).is_ge() {
+            batch.delete_range_cf(family, end, &largest)?;
+            batch.delete_cf(family, &largest)?;
+            ranges.push((Some(end), None));
+        }
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        drop(version);
+        self.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch)?;
+        Sometimes::Clipped.reached();
+        let options = CompactRangeOptions {
+            exclusive_manual_compaction: true,
+            bottommost_level_compaction: BottommostLevelCompaction::ForceOptimized,
+            ..CompactRangeOptions::default()
+        };
+        ranges.iter().try_for_each(|(from, to)| self.compact_range(family, *from, *to, &options))
     }
 
     /// Asks for the tables with keys from `begin` to `end` (both inclusive; `None` is unbounded) to
@@ -95,6 +150,19 @@ impl Db {
             .map(|(start, end)| approximate_size(inner, &family.0, start, end, options))
             .collect()
     }
+}
+
+/// The smallest and the largest user key in tables.
+fn bounds(version: &Version) -> Option<(Vec<u8>, Vec<u8>)> {
+    let user = &version.comparator.user;
+    let files = version
+        .files()
+        .map(|(_, file)| (file.meta.smallest.user_key(), file.meta.largest.user_key()));
+    let (smallest, largest) = files.reduce(|a, b| {
+        let smallest = if user.compare(a.0, b.0).is_le() { a.0 } else { b.0 };
+        (smallest, if user.compare(a.1, b.1).is_ge() { a.1 } else { b.1 })
+    })?;
+    Some((smallest.to_vec(), largest.to_vec()))
 }
 
 fn approximate_size(

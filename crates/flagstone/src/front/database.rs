@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use crate::base::{Error, Result, WideColumns};
 use crate::batch::WriteBatch;
-use crate::db;
+use crate::db::{self, ExportedFamily};
 use crate::front::builder::{Builder, lifetime, open_by};
 use crate::front::family::{self, Family};
 use crate::front::groups::{FamiliesCursor, no_family};
 use crate::front::locking::Engine;
 use crate::front::snapshot::Snapshot;
-use crate::options::{ColumnFamilyOptions, Options, ReadOptions, WriteOptions};
+use crate::options::{
+    ColumnFamilyOptions, ImportColumnFamilyOptions, Options, ReadOptions, WriteOptions,
+};
 
 /// An open database.
 ///
@@ -134,6 +136,51 @@ impl Db {
         let mut options = ColumnFamilyOptions::default();
         with(&mut options);
         let family = self.engine().create_column_family(name, &options)?;
+        Ok(Family::of(self.stamping(), family))
+    }
+
+    /// Makes a column family of one or several exports, whose keys must not overlap, with default
+    /// options as changed by `with`: the family with all of their keys, or nothing. Durable when
+    /// the call returns.
+    ///
+    /// Tables are copied; with `move_files` they are linked, and the exports are removed at the
+    /// end. Blob files are copied, and the tables that refer to them are rewritten.
+    ///
+    /// ```
+    /// use flagstone::Db;
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = |name| directory.path().join(name);
+    /// let source = Db::open(path("source"))?;
+    /// let users = source.create_column_family("users", |_| {})?;
+    /// users.put("ada", "1815")?;
+    /// let exported = users.export(path("users"))?;
+    /// let target = Db::open(path("target"))?;
+    /// let how = flagstone::ImportColumnFamilyOptions::default();
+    /// let people = target.create_column_family_with_import("people", |_| {}, &[exported], &how)?;
+    /// assert_eq!(people.get("ada")?.unwrap(), "1815");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// - `InvalidArgument`: no source; a name that is empty or taken; options out of range; another
+    ///   comparator; ranges that overlap; a directory that is no export, that has WALs with entries
+    ///   of the family, or more than one family to choose from.
+    /// - `Corruption`: a file is missing or damaged. `Busy`: the directory is open elsewhere.
+    /// - `ShutdownInProgress`; `IoError`.
+    #[doc(alias = "CreateColumnFamilyWithImport")]
+    pub fn create_column_family_with_import(
+        &self,
+        name: &str,
+        with: impl FnOnce(&mut ColumnFamilyOptions),
+        sources: &[ExportedFamily],
+        import: &ImportColumnFamilyOptions,
+    ) -> Result<Family> {
+        let mut options = ColumnFamilyOptions::default();
+        with(&mut options);
+        let engine = self.engine();
+        let family = engine.create_column_family_with_import(name, &options, sources, import)?;
         Ok(Family::of(self.stamping(), family))
     }
 

@@ -22,6 +22,7 @@ mod builder;
 mod closures;
 mod cursor;
 mod database;
+mod exports;
 mod family;
 mod groups;
 mod ingestion;

@@ -29,6 +29,9 @@
 //! | `Checkpoint` | `Checkpoint` | `checkpoint` | [`Db::checkpoint`], [`Db::checkpoint_with`] |
 //! | `GetLiveFilesStorageInfo` | none | the same as here | [`Db::live_files_storage`] |
 //! | `DisableFileDeletions` | the same | the same as here | [`Db::disable_file_deletions`] |
+//! | `ExportColumnFamily` | none | `export_column_family` | [`Family::export`] |
+//! | `CreateColumnFamilyWithImport` | none | the same as here | [`Db::create_column_family_with_import`] |
+//! | `ClipColumnFamily` | none | `clip_column_family` | [`Family::clip`] |
 //! | `RepairDB` | `DB::repair` | `salvage` | [`Builder::salvage_to`] |
 //!
 //! Options have RocksDB's names and texts; [`Options::set`] takes any by its name.

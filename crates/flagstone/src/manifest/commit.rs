@@ -174,19 +174,7 @@ impl VersionSet {
         specs: Vec<FamilySpec>,
         log_number: FileNumber,
     ) -> Result<Vec<ColumnFamilyId>> {
-        self.check_writable()?;
-        specs.iter().try_for_each(FamilySpec::check)?;
-        let taken =
-            |name: &str| Error::invalid_argument(format!("column family '{name}' already exists"));
-        let mut names = HashSet::new();
-        if let Some(twice) = specs.iter().find(|spec| !names.insert(spec.name.as_str())) {
-            return Err(taken(&twice.name));
-        }
-        if let Some(there) =
-            self.families.values().find(|family| names.contains(family.name.as_str()))
-        {
-            return Err(taken(&there.name));
-        }
+        self.check_new(&specs)?;
         let newest = self.max_column_family.0;
         let last = u32::try_from(specs.len()).ok().and_then(|count| newest.checked_add(count));
         let last = last.ok_or_else(|| Error::not_supported("no column family ids are left"))?;
@@ -206,6 +194,22 @@ impl VersionSet {
         }
         self.max_column_family = ColumnFamilyId(last);
         Ok(ids)
+    }
+
+    /// Whether these families can be added.
+    pub(super) fn check_new(&self, specs: &[FamilySpec]) -> Result<()> {
+        self.check_writable()?;
+        specs.iter().try_for_each(FamilySpec::check)?;
+        let taken =
+            |name: &str| Error::invalid_argument(format!("column family '{name}' already exists"));
+        let mut names = HashSet::new();
+        if let Some(twice) = specs.iter().find(|spec| !names.insert(spec.name.as_str())) {
+            return Err(taken(&twice.name));
+        }
+        match self.families.values().find(|family| names.contains(family.name.as_str())) {
+            Some(there) => Err(taken(&there.name)),
+            None => Ok(()),
+        }
     }
 
     /// Removes a family, durably; its files become obsolete when the last version that has them is
@@ -326,7 +330,7 @@ impl VersionSet {
     }
 
     /// Steps 2 to 4; poisons the set if one fails.
-    fn write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
+    pub(super) fn write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
         let newest =
             edits.iter().flat_map(|edit| &edit.new_files).map(|(_, file)| file.largest_seqno).max();
         self.last_sequence = self.last_sequence.max(newest.unwrap_or(0));

@@ -6,7 +6,7 @@ use super::commit::encoded;
 use super::edit::VersionEdit;
 use super::record::Writer;
 use super::version_set::VersionSet;
-use crate::base::{FileNumber, Result, file_name};
+use crate::base::{ColumnFamilyId, FileNumber, Result, file_name};
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{FileSystem, IoMode, read_file};
 
@@ -29,6 +29,19 @@ impl VersionSet {
 }
 
 impl StateCopy {
+    /// Leaves one family, and an empty `default`, which every database has.
+    #[must_use]
+    pub fn of_family(mut self, id: ColumnFamilyId) -> Self {
+        self.edits.retain(|edit| edit.family == id || edit.family == ColumnFamilyId::DEFAULT);
+        for edit in self.edits.iter_mut().filter(|edit| edit.family != id) {
+            edit.new_files.clear();
+            edit.blob_file_additions.clear();
+            edit.blob_file_garbages.clear();
+            edit.compact_cursors.clear();
+        }
+        self
+    }
+
     /// The number of the MANIFEST, and its bytes.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::edit::VersionEdit;
 use super::holes::Holes;
 use super::metadata::{BlobFileAddition, FileMetadata};
 use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
@@ -59,6 +60,14 @@ impl ObsoleteFile {
     /// The blob file with that number.
     pub fn blob(paths: &DataPaths, number: FileNumber) -> Self {
         Self::Blob { number, directory: paths.of_blobs().clone() }
+    }
+
+    /// The files that an edit adds, for when it turns out not to count.
+    pub fn added_by(edit: &VersionEdit, paths: &DataPaths) -> Vec<Self> {
+        let tables = edit.new_files.iter();
+        let tables = tables.map(|(_, file)| Self::table(paths, file.number, file.path_id));
+        let blobs = edit.blob_file_additions.iter().map(|blob| Self::blob(paths, blob.number));
+        tables.chain(blobs).collect()
     }
 
     /// Its name.

@@ -212,7 +212,7 @@ impl VersionSet {
 pub type WantedFamilies = Arc<dyn Fn(&str) -> Result<Option<FamilySpec>> + Send + Sync>;
 
 /// The state that the edits read so far add up to.
-struct Replay {
+pub(super) struct Replay {
     wanted: WantedFamilies,
     queue: Arc<ObsoleteFiles>,
     families: BTreeMap<ColumnFamilyId, ReplayedFamily>,
@@ -249,7 +249,7 @@ struct Counters {
 }
 
 impl Replay {
-    fn new(wanted: WantedFamilies, queue: Arc<ObsoleteFiles>) -> Result<Self> {
+    pub(super) fn new(wanted: WantedFamilies, queue: Arc<ObsoleteFiles>) -> Result<Self> {
         let mut replay = Self {
             wanted,
             queue,
@@ -267,7 +267,12 @@ impl Replay {
     }
 
     /// Reads all edits, so many bytes at a time.
-    fn read(&mut self, fs: &dyn FileSystem, path: &Path, readahead_size: usize) -> Result<()> {
+    pub(super) fn read(
+        &mut self,
+        fs: &dyn FileSystem,
+        path: &Path,
+        readahead_size: usize,
+    ) -> Result<()> {
         let mut reader = Reader::open_reading(fs, path, readahead_size)?;
         while let Some((offset, record)) = reader.next()? {
             VersionEdit::decode(record)
@@ -386,7 +391,7 @@ impl Replay {
         })
     }
 
-    fn into_families(self) -> Result<BTreeMap<ColumnFamilyId, Family>> {
+    pub(super) fn into_families(self) -> Result<BTreeMap<ColumnFamilyId, Family>> {
         let mut families = BTreeMap::new();
         for (id, family) in self.families {
             let Some(OpenFamily { builder, facts, .. }) = family.open else { continue };

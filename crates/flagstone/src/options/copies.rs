@@ -21,3 +21,15 @@ impl Default for CheckpointOptions {
         Self { log_size_for_flush: 0, link_files: true }
     }
 }
+
+/// Options of an import of exported column families
+/// ([`create_column_family_with_import`](crate::Db::create_column_family_with_import)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ImportColumnFamilyOptions {
+    /// Links tables instead of copying them where the file system can, and removes the exports once
+    /// the family is there (default: false).
+    pub move_files: bool,
+    /// Reads each table and blob file first and checks all checksums (default: false).
+    pub verify_checksums: bool,
+}

@@ -89,7 +89,7 @@ pub use choices::{
     PrepopulateBlobCache, PrepopulateBlockCache,
 };
 pub use control::{CompactionControl, CompactionProgress};
-pub use copies::CheckpointOptions;
+pub use copies::{CheckpointOptions, ImportColumnFamilyOptions};
 pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest, load_readable};

@@ -16,7 +16,7 @@ use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::state::{LiveWal, State};
 use crate::env::Role;
-use crate::manifest::{FamilySpec, ObsoleteFile, StateCopy, TableFile, Version, VersionEdit};
+use crate::manifest::{self, ObsoleteFile, StateCopy, TableFile, Version, VersionEdit, VersionSet};
 
 /// OPTIONS files that are kept, the newest.
 pub(in crate::db) const KEPT_OPTIONS_FILES: usize = 2;
@@ -178,20 +178,19 @@ impl Tree {
         self.state.lock().damage.key_faults.note(&self.context, &[], &[(family, output)]);
     }
 
-    /// Makes families, all or none, and hands out their memtables. `make` is told the position in
-    /// `specs`, the id, and the version.
+    /// Makes families by a change of the MANIFEST, all or none, and hands out their memtables.
+    /// `make` is told the position among the ids that `create` returns, the id, and the version.
     ///
     /// # Errors
     /// What keeps the database from being written; those of the MANIFEST.
     pub(in crate::db) fn create_families(
         &self,
-        specs: Vec<FamilySpec>,
-        wal: FileNumber,
+        create: impl FnOnce(&mut VersionSet) -> Result<Vec<ColumnFamilyId>>,
         mut make: impl FnMut(usize, ColumnFamilyId, Arc<Version>) -> FamilyState,
     ) -> Result<Vec<(Arc<Family>, Arc<Generation>)>> {
         let mut state = self.state.lock();
         self.context.check_writable()?;
-        let created = state.versions.create_column_families(specs, wal);
+        let created = create(&mut state.versions);
         let ids = self.after_manifest_change(&mut state, created)?;
         let mut families = Vec::with_capacity(ids.len());
         for (index, id) in ids.into_iter().enumerate() {
@@ -205,6 +204,20 @@ impl Tree {
             .write()
             .extend(families.iter().map(|(family, _)| (family.id, family.clone())));
         Ok(families)
+    }
+
+    /// Removes these files, which a change that failed may have added, behind the next change: the
+    /// MANIFEST surely does not have them then.
+    pub(in crate::db) fn settle_later(&self, files: Vec<ObsoleteFile>) {
+        self.state.lock().leftovers.unsettled.extend(files);
+    }
+
+    /// An id for a family that is to come.
+    ///
+    /// # Errors
+    /// `NotSupported` if none is left.
+    pub(in crate::db) fn reserve_family(&self) -> Result<ColumnFamilyId> {
+        self.state.lock().versions.reserve_column_family()
     }
 
     /// Drops a family; after a failure it may be gone with the next MANIFEST that is read.
@@ -381,9 +394,13 @@ impl Tree {
         }
     }
 
-    /// What a copy of the database consists of at this moment, and the options with it. Families
-    /// that are made or dropped later are in neither.
-    pub(in crate::db) fn copied_state(&self, options: impl FnOnce() -> String) -> Copy {
+    /// What a copy of the database, or of `only` one of its families, consists of at this moment,
+    /// and the options with it. Families that are made or dropped later are in neither.
+    pub(in crate::db) fn copied_state(
+        &self,
+        only: Option<ColumnFamilyId>,
+        options: impl FnOnce() -> String,
+    ) -> Copy {
         let state = self.state.lock();
         let blobs = |known: &FamilyState| {
             // No WAL names the files of a memtable that has no entries.
@@ -391,7 +408,8 @@ impl Tree {
             let numbers = written.flat_map(|generation| generation.blobs.numbers());
             numbers.map(|number| known.family.paths.blob(number)).collect::<Vec<_>>()
         };
-        let places = state.versions.families().flat_map(|family| {
+        let is_copied = |family: &&manifest::Family| only.is_none_or(|id| family.id == id);
+        let places = state.versions.families().filter(is_copied).flat_map(|family| {
             let (version, paths) = (&family.current, &family.current.paths);
             let table = |file: &Arc<TableFile>| {
                 (file.number(), ObsoleteFile::table(paths, file.number(), file.meta.path_id).path())
@@ -412,7 +430,10 @@ impl Tree {
             wals: wals.map(|wal| (wal.number, wal.bytes)).collect(),
             options: options(),
             manifest: state.versions.manifest_on_disk(),
-            state: state.versions.copied_state(),
+            state: match only {
+                Some(id) => state.versions.copied_state().of_family(id),
+                None => state.versions.copied_state(),
+            },
         }
     }
 

@@ -5,7 +5,11 @@
 //! 2. [`WritesHeldBack::take_numbers`] hands out the sequence numbers behind the last write, for
 //!    entries that are in no WAL, and publishes them once the change has taken place.
 
-use crate::base::{Error, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use std::sync::Arc;
+
+use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use crate::db::family::Family;
+use crate::db::family::generation::Generation;
 use crate::db::writing::pipeline::Pipeline;
 
 /// No write begins until this is dropped.
@@ -36,6 +40,28 @@ impl WritesHeldBack<'_> {
             pipeline.insertions.publish(used);
         }
         outcome
+    }
+
+    /// Between the last write and the next, makes a family whose entries have sequence numbers up
+    /// to `newest`: no later write gets one of them, also if `create` fails, as the MANIFEST may
+    /// have the family.
+    ///
+    /// # Errors
+    /// Those of `create`; `Aborted` behind a write that panicked.
+    pub(in crate::db) fn add_family(
+        &self,
+        newest: SequenceNumber,
+        create: impl FnOnce(FileNumber) -> Result<Vec<(Arc<Family>, Arc<Generation>)>>,
+    ) -> Result<Arc<Family>> {
+        let Self(pipeline) = self;
+        let mut commit = pipeline.commit.lock();
+        pipeline.insertions.wait_for_all(&commit.turns)?;
+        if newest > commit.numbers.last {
+            commit.numbers.last = newest;
+            pipeline.insertions.publish(newest);
+        }
+        let mut created = pipeline.add_families_to(&mut commit, create)?;
+        Ok(created.remove(0))
     }
 }
 

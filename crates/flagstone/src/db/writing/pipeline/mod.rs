@@ -44,7 +44,7 @@ use crate::db::writing::admission::Admission;
 use crate::db::writing::commit::{Commit, MemtableBytes, ShownDestinations};
 use crate::db::writing::direct_blob::{DirectBlobs, DirectInputs, PausedSeparation};
 use crate::db::writing::file_syncs::FileSyncs;
-use crate::db::writing::pipeline::held_back::WritesHeldBack;
+pub(in crate::db) use crate::db::writing::pipeline::held_back::WritesHeldBack;
 use crate::db::writing::pipeline::insertions::Insertions;
 use crate::db::writing::pipeline::two_phase::TwoPhase;
 use crate::db::writing::pipeline::wal_sync::WalSync;
@@ -215,7 +215,14 @@ impl Pipeline {
         &self,
         create: impl FnOnce(FileNumber) -> Result<Vec<(Arc<Family>, Arc<Generation>)>>,
     ) -> Result<Vec<Arc<Family>>> {
-        let mut commit = self.commit.lock();
+        self.add_families_to(&mut self.commit.lock(), create)
+    }
+
+    fn add_families_to(
+        &self,
+        commit: &mut Commit,
+        create: impl FnOnce(FileNumber) -> Result<Vec<(Arc<Family>, Arc<Generation>)>>,
+    ) -> Result<Vec<Arc<Family>>> {
         let families = create(commit.log.number)?;
         for (family, mem) in &families {
             commit.add_target(family.clone(), mem.clone(), &self.memtables.bytes);
