@@ -2,19 +2,26 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flagstone::{
-    Code, Db, SubCode, TransactionDb, TransactionDbOptions, TransactionOptions, TransactionState,
+    Code, Db, Env, SubCode, TransactionDb, TransactionDbOptions, TransactionOptions,
+    TransactionState,
 };
+use testkit::HandClock;
 
-fn open(path: &std::path::Path) -> TransactionDb {
-    let locks = TransactionDbOptions {
+/// Nothing waits for a lock.
+fn locks() -> TransactionDbOptions {
+    TransactionDbOptions {
         default_lock_timeout: Duration::ZERO,
         transaction_lock_timeout: Duration::ZERO,
         ..TransactionDbOptions::default()
-    };
-    Db::builder(path).open_transaction_db(&locks).unwrap()
+    }
+}
+
+fn open(path: &std::path::Path) -> TransactionDb {
+    Db::builder(path).open_transaction_db(&locks()).unwrap()
 }
 
 fn prepared(db: &TransactionDb, name: &str, key: &str) -> flagstone::Transaction {
@@ -119,6 +126,30 @@ fn what_is_prepared_does_not_expire() {
     timely.prepare().unwrap();
     assert_eq!(timely.state(), TransactionState::Prepared);
     timely.commit().unwrap();
+}
+
+/// Past its expiration it could be committed, but its reads said that it must be rolled back.
+#[test]
+fn what_is_prepared_is_read_after_its_expiration() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Arc::new(HandClock::at(1_000));
+    let env = Env { clock: clock.clone(), ..Env::os() };
+    let db = Db::builder(directory.path())
+        .options(|options| options.env = env)
+        .open_transaction_db(&locks())
+        .unwrap();
+    let expiration = Some(Duration::from_secs(1));
+    let mut late = db.begin_with(&TransactionOptions { expiration, ..Default::default() });
+    late.set_name("late").unwrap();
+    late.put(&db, "a", "1").unwrap();
+    late.prepare().unwrap();
+    clock.advance(2);
+    assert_eq!(late.get(&db, "a").unwrap().unwrap(), "1");
+    assert_eq!(late.family(&db).unwrap().get("a").unwrap().unwrap(), "1");
+    let [info] = &db.transactions()[..] else { panic!("{:?}", db.transactions()) };
+    assert!(!info.has_expired, "nobody takes over its locks");
+    assert_eq!(db.put("a", "other").unwrap_err().subcode(), SubCode::LockTimeout);
+    late.commit().unwrap();
 }
 
 /// A transaction was forgotten, and nothing said why the WALs were kept.

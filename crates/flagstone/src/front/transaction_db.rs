@@ -85,7 +85,8 @@ pub struct TransactionInfo {
     pub locks: u64,
     /// The key that it waits for.
     pub waits_for: Option<AwaitedKey>,
-    /// It took longer than its `expiration`: others may take over its locks.
+    /// It took longer than its `expiration`: others may take over its locks. Never once it is
+    /// prepared.
     pub has_expired: bool,
 }
 

@@ -154,6 +154,7 @@ impl Transaction {
         TwoPhase::of(self.db.engine())
             .prepare(options, name, self.batch.batch().clone())
             .inspect_err(|_| owner.resume())?;
+        locks.owner.set_prepared();
         self.state = TransactionState::Prepared;
         Ok(())
     }

@@ -76,6 +76,7 @@ pub(in crate::front) fn lock_prepared(engine: &Engine, locking: &Arc<Locking>) -
                 }
             }
         }
+        owner.set_prepared();
         locking.names.lock().insert(prepared.name().to_vec(), owner.clone());
         locking.park(prepared.name().to_vec(), Parked { owner, tracked });
     }

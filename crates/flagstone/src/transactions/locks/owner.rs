@@ -17,6 +17,8 @@ const LIVE: u8 = 0;
 const COMMITTING: u8 = 1;
 /// It expired, and a lock of it was taken over. It can never be written.
 const STOLEN: u8 = 2;
+/// It is prepared: its locks stay until it is decided.
+const PREPARED: u8 = 3;
 
 /// A transaction that holds locks or waits for one.
 ///
@@ -66,14 +68,28 @@ impl Owner {
         self.stage.load(Ordering::Acquire) == STOLEN
     }
 
-    /// Whether it has expired at `now_us`, or lost a lock.
+    /// Whether it has expired at `now_us`, or lost a lock. One that is being written, or is
+    /// prepared, expires no more.
     pub(super) fn has_expired(&self, now_us: u64) -> bool {
-        now_us >= self.expires_us || self.was_robbed()
+        match self.stage.load(Ordering::Acquire) {
+            COMMITTING | PREPARED => false,
+            stage => stage == STOLEN || now_us >= self.expires_us,
+        }
     }
 
     /// Keeps all locks from being taken over, for the commit. Returns `false` if it has expired.
     pub(super) fn begin_commit(&self, now_us: u64) -> bool {
         now_us < self.expires_us && self.change_stage(LIVE, COMMITTING)
+    }
+
+    /// The transaction is prepared: it never expires now.
+    pub fn set_prepared(&self) {
+        self.stage.store(PREPARED, Ordering::Release);
+    }
+
+    /// Whether it is prepared, or was until it was decided.
+    pub fn is_prepared(&self) -> bool {
+        self.stage.load(Ordering::Acquire) == PREPARED
     }
 
     /// After a commit that failed: the transaction goes on.
