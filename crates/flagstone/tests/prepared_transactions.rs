@@ -152,6 +152,31 @@ fn what_is_prepared_is_read_after_its_expiration() {
     late.commit().unwrap();
 }
 
+/// Errors named a transaction by its number, though it had a name, or not at all.
+#[test]
+fn errors_say_which_transaction_is_in_the_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let one = prepared(&db, "one", "a");
+    let said = db.put("a", "other").unwrap_err().to_string();
+    let holder = format!("transaction {} ('one', prepared), and is not waited for", one.id());
+    assert!(said.contains(&holder), "{said}");
+    let said = db.begin().set_name("one").unwrap_err().to_string();
+    assert!(said.contains("is named 'one' already"), "{said}");
+
+    let (mut first, mut second, mut third) = (db.begin(), db.begin(), db.begin());
+    first.get_shared(&db, "b").unwrap();
+    second.get_shared(&db, "b").unwrap();
+    let said = third.put(&db, "b", "1").unwrap_err().to_string();
+    assert!(said.contains(&format!("transaction {} and 1 other,", first.id())), "{said}");
+
+    let expiration = Some(Duration::ZERO);
+    let mut late = db.begin_with(&TransactionOptions { expiration, ..Default::default() });
+    late.set_name("late").unwrap();
+    let said = late.put(&db, "c", "1").unwrap_err().to_string();
+    assert!(said.contains(&format!("transaction {} ('late') took longer", late.id())), "{said}");
+}
+
 /// A transaction was forgotten, and nothing said why the WALs were kept.
 #[test]
 fn the_doctor_names_the_transaction_that_keeps_wals() {

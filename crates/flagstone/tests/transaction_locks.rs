@@ -168,8 +168,8 @@ fn two_readers_that_want_to_write_are_a_deadlock() {
         let error = second.put(&users, "ada", "2").unwrap_err();
         assert_eq!((error.code(), error.subcode()), (Code::Busy, SubCode::Deadlock));
         let words = format!(
-            "({other} for key ada of column family 'users' of {id}, {id} for key ada of column \
-             family 'users' of {other})"
+            "(transaction {other} for key ada of column family 'users' of transaction {id}, \
+             transaction {id} for key ada of column family 'users' of transaction {other})"
         );
         assert!(error.to_string().contains(&words), "{error}");
         second.rollback().unwrap();

@@ -190,7 +190,7 @@ impl Engine {
                 if let Some(ticker) = ticker {
                     statistics.add(ticker, 1);
                 }
-                Err(self.refusal(locking, table.family(), key, &failure, patience.timeout))
+                Err(self.refusal(locking, owner, (table.family(), key), &failure, patience.timeout))
             }
         }
     }
@@ -198,28 +198,24 @@ impl Engine {
     fn refusal(
         &self,
         locking: &Locking,
-        family: ColumnFamilyId,
-        key: &[u8],
+        owner: &Owner,
+        (family, key): (ColumnFamilyId, &[u8]),
         failure: &LockFailure,
         timeout: Duration,
     ) -> Error {
         let key = self.key_in_words(family, key);
         match failure {
             LockFailure::TimedOut { blockers } => {
-                let holder = match blockers.as_slice() {
-                    [] => "another transaction".to_string(),
-                    [only] => format!("transaction {}", only.id()),
-                    [first, others @ ..] => {
-                        format!("transaction {} and {} others", first.id(), others.len())
-                    }
+                let holders = locking.all_in_words(blockers, "and");
+                let how = match timeout {
+                    Duration::ZERO => ", and is not waited for".to_string(),
+                    timeout => format!(" for longer than the time-out of {timeout:?}"),
                 };
-                let message = format!(
-                    "{key} was locked by {holder} for longer than the time-out of {timeout:?}; \
-                     roll back, and try again"
-                );
+                let message =
+                    format!("{key} was locked by {holders}{how}; roll back, and try again");
                 Error::new(Code::TimedOut, message).with_subcode(SubCode::LockTimeout)
             }
-            LockFailure::Deadlock(deadlock) => self.deadlock(&key, deadlock),
+            LockFailure::Deadlock(deadlock) => self.deadlock(locking, &key, deadlock),
             LockFailure::Limit => {
                 let message = format!(
                     "{key} is not locked: {} keys of the family are, which is max_num_locks; commit \
@@ -228,11 +224,11 @@ impl Engine {
                 );
                 Error::new(Code::Busy, message).with_subcode(SubCode::LockLimit)
             }
-            LockFailure::Expired => expired(),
+            LockFailure::Expired => locking.expired(owner),
         }
     }
 
-    fn deadlock(&self, key: &str, deadlock: &Deadlock) -> Error {
+    fn deadlock(&self, locking: &Locking, key: &str, deadlock: &Deadlock) -> Error {
         let mut message = format!("{key} is not locked: ");
         if deadlock.limit_exceeded {
             message.push_str(
@@ -246,7 +242,8 @@ impl Engine {
                 let separator = if at == 0 { "" } else { ", " };
                 message.push_str(&format!(
                     "{separator}{} for {awaited} of {}",
-                    step.transaction, holder.transaction
+                    locking.named(step.transaction),
+                    locking.named(holder.transaction)
                 ));
             }
             message.push(')');
@@ -268,13 +265,7 @@ impl Engine {
         facts.lock_wait_seconds = waited.as_secs();
         facts.lock_waiter = waiter.id();
         facts.lock_key = self.key_in_words(wait.family(), wait.key());
-        facts.lock_holders = match wait.blockers(waiter).as_slice() {
-            [] => "another transaction".to_string(),
-            [only] => locking.in_words(only),
-            [first, others @ ..] => {
-                format!("{} with {}", locking.in_words(first), counted(others.len(), "other"))
-            }
-        };
+        facts.lock_holders = locking.all_in_words(&wait.blockers(waiter), "with");
     }
 
     fn key_in_words(&self, family: ColumnFamilyId, key: &[u8]) -> String {
@@ -306,12 +297,35 @@ impl Locking {
         self.parked.lock().remove(name)
     }
 
-    /// A transaction by its number, and its name if it has one.
-    fn in_words(&self, owner: &Owner) -> String {
+    /// A transaction by its number, its name if it has one, and whether it is prepared.
+    fn named(&self, id: u64) -> String {
         let names = self.names.lock();
-        let name = names.iter().find(|(_, named)| named.id() == owner.id());
-        let name = name.map(|(name, _)| format!(" ('{}')", name.escape_ascii()));
-        format!("transaction {}{}", owner.id(), name.unwrap_or_default())
+        let named = names.iter().find(|(_, named)| named.id() == id);
+        let named = named.map(|(name, owner)| {
+            let prepared = if owner.is_prepared() { ", prepared" } else { "" };
+            format!(" ('{}'{prepared})", key_in_words(name))
+        });
+        format!("transaction {id}{}", named.unwrap_or_default())
+    }
+
+    /// The first one, `and` how many others.
+    fn all_in_words(&self, owners: &[Arc<Owner>], and: &str) -> String {
+        match owners {
+            [] => "another transaction".to_string(),
+            [only] => self.named(only.id()),
+            [first, others @ ..] => {
+                format!("{} {and} {}", self.named(first.id()), counted(others.len(), "other"))
+            }
+        }
+    }
+
+    /// The refusal of a transaction that took too long.
+    pub(super) fn expired(&self, owner: &Owner) -> Error {
+        let message = format!(
+            "{} took longer than its expiration; roll back, and begin another",
+            self.named(owner.id())
+        );
+        Error::new(Code::Expired, message)
     }
 
     /// Gives a transaction a name that no other has.
@@ -328,7 +342,7 @@ impl Locking {
         let mut names = self.names.lock();
         if let Some(other) = names.get(name) {
             return Err(Error::invalid_argument(format!(
-                "transaction {} is named {} already; choose another name",
+                "transaction {} is named '{}' already; choose another name",
                 other.id(),
                 key_in_words(name)
             )));
@@ -336,10 +350,4 @@ impl Locking {
         names.insert(name.to_vec(), owner.clone());
         Ok(())
     }
-}
-
-/// The refusal of a transaction that took too long.
-pub(super) fn expired() -> Error {
-    let message = "the transaction took longer than its expiration; roll back, and begin another";
-    Error::new(Code::Expired, message)
 }

@@ -273,7 +273,8 @@ impl Remedy {
                  built in and no merge operator is used, the OPTIONS files may be moved away."
             }
             Self::DecidePrepared => {
-                "open it with allow_2pc, and commit the transactions that are prepared or roll them back (flagstone transactions)"
+                "open it as a TransactionDb (option allow_2pc), and commit the transactions that are prepared or roll them back \
+                 (flagstone transactions)"
             }
             Self::EndLockHolder => {
                 "commit the transaction that has it, or roll it back; with an `expiration`, others take over the locks of one \

@@ -200,7 +200,8 @@ fn is_in_table(
 
 fn is_changed(family: &Family, key: &[u8]) -> Error {
     let message = format!(
-        "key {} of column family '{}' was written after the snapshot; read it anew, and try again",
+        "key {} of column family '{}' was written after the snapshot, or after the transaction \
+         first used it; roll back, and begin again",
         key_in_words(key),
         family.name
     );

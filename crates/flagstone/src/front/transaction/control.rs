@@ -6,7 +6,7 @@ use crate::base::sync::Mutex;
 use crate::base::{Code, Error, Result, SequenceNumber};
 use crate::db::{ColumnFamily, Ticker};
 use crate::front::family::Family;
-use crate::front::locking::{Engine, Locking, expired};
+use crate::front::locking::{Engine, Locking};
 use crate::front::transaction::Transaction;
 use crate::transactions::locks::{FamilyLocks, LockMode, Owner, Patience};
 use crate::transactions::{TransactionOptions, Use};
@@ -86,7 +86,10 @@ impl Control {
 
     /// Refuses what a transaction that has expired would do.
     pub(super) fn check_expiry(&self) -> Result<()> {
-        if self.has_expired() { Err(expired()) } else { Ok(()) }
+        match self.locks().filter(|_| self.has_expired()) {
+            Some(locks) => Err(locks.locking.expired(&locks.owner)),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn has_expired(&self) -> bool {
@@ -112,7 +115,10 @@ impl Locks {
 
     /// Keeps the locks for a commit.
     pub(super) fn begin_commit(&self) -> Result<()> {
-        if self.locking.manager.begin_commit(&self.owner) { Ok(()) } else { Err(expired()) }
+        if self.locking.manager.begin_commit(&self.owner) {
+            return Ok(());
+        }
+        Err(self.locking.expired(&self.owner))
     }
 
     fn table(&self, engine: &Engine, family: &ColumnFamily) -> Result<Option<Arc<FamilyLocks>>> {
