@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flagstone::{
@@ -150,6 +151,108 @@ fn what_is_prepared_is_read_after_its_expiration() {
     assert!(!info.has_expired, "nobody takes over its locks");
     assert_eq!(db.put("a", "other").unwrap_err().subcode(), SubCode::LockTimeout);
     late.commit().unwrap();
+}
+
+/// The first list failed, and all later ones were without the transaction.
+#[test]
+fn a_transaction_is_listed_and_rolled_back_without_its_merge_operator() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = Db::builder(directory.path())
+        .column_family("sums", |family| {
+            family.merge_with("concat", |_key, _value, operands| Some(operands.concat()));
+        })
+        .open_transaction_db(&TransactionDbOptions::default())
+        .unwrap();
+    let sums = db.column_family("sums").unwrap();
+    for name in ["one", "two", "three"] {
+        let mut transaction = db.begin();
+        transaction.set_name(name).unwrap();
+        transaction.put(&db, name, name).unwrap();
+        if name == "two" {
+            transaction.merge(&sums, "sum", "2").unwrap();
+            transaction.put(&sums, "plain", "2").unwrap();
+        }
+        transaction.prepare().unwrap();
+    }
+    drop((sums, db));
+
+    let db = open(directory.path());
+    let sums = db.column_family("sums").unwrap();
+    let mut all = db.prepared_transactions().unwrap();
+    let names: Vec<_> = all.iter().map(|one| one.name().unwrap()).collect();
+    assert_eq!(names, [&b"one"[..], b"three", b"two"]);
+    let two = &mut all[2];
+    assert_eq!(two.get(&sums, "plain").unwrap().unwrap(), "2");
+    assert_eq!(two.get(&sums, "sum").unwrap_err().code(), Code::InvalidArgument);
+    let error = two.commit().unwrap_err();
+    assert!(error.message().contains("'two'") && error.message().contains("merge"), "{error}");
+    two.rollback().unwrap();
+    db.put("two", "other").unwrap();
+    drop(all);
+    assert_eq!(db.prepared_transactions().unwrap().len(), 2);
+}
+
+/// A directory could not be opened again: the second of them found the key locked.
+#[test]
+fn two_that_prepared_one_key_without_locks_are_both_there_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let unlocked = TransactionOptions { skip_concurrency_control: true, ..Default::default() };
+    for name in ["one", "two"] {
+        let mut transaction = db.begin_with(&unlocked);
+        transaction.set_name(name).unwrap();
+        transaction.put(&db, "shared", name).unwrap();
+        transaction.put(&db, name, name).unwrap();
+        transaction.prepare().unwrap();
+    }
+    drop(db);
+
+    let db = open(directory.path());
+    let keys: Vec<_> = db.locked_keys().into_iter().map(|lock| lock.key).collect();
+    assert_eq!(keys, [&b"one"[..], b"shared", b"two"]);
+    let mut all = db.prepared_transactions().unwrap();
+    assert_eq!(all.len(), 2);
+    all.iter_mut().for_each(|one| one.commit().unwrap());
+    assert_eq!(db.get("shared").unwrap().unwrap(), "two");
+    assert_eq!(db.locked_count(), 0);
+}
+
+/// A handle read what an earlier transaction of its name had written.
+#[test]
+fn a_handle_reads_what_it_commits() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let is_over = AtomicBool::new(false);
+    let decide_all = || {
+        while !is_over.load(Ordering::Relaxed) {
+            for mut one in db.prepared_transactions().unwrap() {
+                let read = one.get(&db, "a").unwrap().unwrap();
+                one.commit_time_batch().put("read", &read[..]).unwrap();
+                one.commit().unwrap();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..3).for_each(|_| drop(scope.spawn(decide_all)));
+        for round in 0..500_u32 {
+            let mut transaction = db.begin();
+            while transaction.set_name("name").is_err() {
+                std::thread::yield_now();
+            }
+            transaction.put(&db, "a", round.to_le_bytes()).unwrap();
+            transaction.prepare().unwrap();
+            drop(transaction);
+            while db.get("a").unwrap().is_none_or(|now| now != round.to_le_bytes()) {
+                std::thread::yield_now();
+            }
+            let (read, written) = (db.get("read").unwrap(), db.get("a").unwrap());
+            if read != written {
+                is_over.store(true, Ordering::Relaxed);
+                panic!("round {round}: it read {read:?}, and wrote {written:?}");
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 /// Errors named a transaction by its number, though it had a name, or not at all.

@@ -10,7 +10,7 @@ use crate::base::sync::Mutex;
 use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode, counted, key_in_words};
 use crate::batch::{Operation, TRANSACTION_NAME_MAX, WriteBatch};
 use crate::db::{ColumnFamily, DatabaseFacts, Ticker};
-use crate::front::transaction::Parked;
+use crate::front::transaction::{AllParked, Parked};
 use crate::transactions::TransactionDbOptions;
 use crate::transactions::locks::{
     Deadlock, FamilyLocks, Granted, LockFailure, LockManager, LockMode, LockSettings, Owner,
@@ -33,7 +33,7 @@ pub(super) struct Locking {
     /// The named transactions.
     pub(super) names: Mutex<HashMap<Vec<u8>, Arc<Owner>>>,
     /// Prepared transactions of which nobody has a handle, by name.
-    parked: Mutex<HashMap<Vec<u8>, Parked>>,
+    parked: Mutex<AllParked>,
 }
 
 /// Keys that a write outside of transactions has locked, until this is dropped.
@@ -195,6 +195,28 @@ impl Engine {
         }
     }
 
+    /// Locks a key for one owner alone, unless another has it.
+    ///
+    /// # Errors
+    /// `Busy` with `LockLimit`.
+    pub(super) fn lock_if_free(
+        &self,
+        locking: &Locking,
+        table: &Arc<FamilyLocks>,
+        owner: &Arc<Owner>,
+        key: &[u8],
+    ) -> Result<Option<Arc<[u8]>>> {
+        let (mode, never) = (LockMode::Exclusive, Patience::default());
+        match locking.manager.lock(table, owner, key, mode, &never) {
+            Ok(granted) => Ok(Some(granted.key)),
+            Err(LockFailure::TimedOut { .. }) => Ok(None),
+            Err(failure) => {
+                let key = (table.family(), key);
+                Err(self.refusal(locking, owner, key, &failure, never.timeout))
+            }
+        }
+    }
+
     fn refusal(
         &self,
         locking: &Locking,
@@ -292,9 +314,9 @@ impl Locking {
         self.parked.lock().insert(name, parked);
     }
 
-    /// Hands out what was parked under a name.
-    pub(super) fn unpark(&self, name: &[u8]) -> Option<Parked> {
-        self.parked.lock().remove(name)
+    /// Hands out all that is parked.
+    pub(super) fn unpark_all(&self) -> AllParked {
+        std::mem::take(&mut *self.parked.lock())
     }
 
     /// A transaction by its number, its name if it has one, and whether it is prepared.

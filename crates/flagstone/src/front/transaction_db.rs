@@ -171,9 +171,14 @@ impl TransactionDb {
     /// handle of them: those that an earlier process prepared, and those whose handles were
     /// dropped. Their keys are locked.
     ///
+    /// Of families that have no merge operator now, keys that are merged cannot be read there, and
+    /// the commit fails (`InvalidArgument`); a rollback does not.
+    ///
     /// # Errors
-    /// `InvalidArgument` if one merges operands and its family has no merge operator now.
+    /// `InvalidArgument` if a family's keys are in another order now, `Corruption`; then all stay
+    /// as they are.
     #[doc(alias = "GetAllPreparedTransactions")]
+    #[doc(alias = "GetPreparedTransactionByName")]
     pub fn prepared_transactions(&self) -> Result<Vec<Transaction>> {
         all_unparked(&self.db)
     }

@@ -176,6 +176,17 @@ impl WriteBatchWithIndex {
             let message = format!("column family '{}' has no merge operator", family.name());
             return Err(Error::invalid_argument(message));
         }
+        self.merge_unresolved(family, key, operand)
+    }
+
+    /// As [`WriteBatchWithIndex::merge`], also into a family that has no merge operator now: reads
+    /// of the key fail then.
+    pub(crate) fn merge_unresolved(
+        &mut self,
+        family: &ColumnFamily,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<()> {
         self.batch.merge_cf(family, key, operand)?;
         self.index(family, ValueType::Merge, key, operand);
         Ok(())

@@ -59,7 +59,8 @@ pub struct TransactionOptions {
     /// Most bytes of its batch; 0 for any number. A change beyond is refused with `Aborted` and
     /// subcode `MemoryLimit`. Default: 0.
     pub max_write_batch_size: usize,
-    /// Lock nothing, and look for no conflicts. Default: false.
+    /// Lock nothing, and look for no conflicts. If several that write one key are prepared, the
+    /// next opening locks the key only for the first of them by name. Default: false.
     pub skip_concurrency_control: bool,
 }
 

@@ -4,16 +4,17 @@
 //! A prepared transaction keeps its locks until it is decided. While nobody has a handle of it,
 //! they wait with its database ([`Parked`]).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, key_in_words};
 use crate::batch::{Operation, WriteBatch};
-use crate::db::{PreparedTransaction, TwoPhase};
+use crate::db::TwoPhase;
 use crate::front::database::Db;
 use crate::front::locking::{Engine, Locking};
 use crate::front::transaction::control::{Control, Locks};
 use crate::front::transaction::{Transaction, TransactionState};
-use crate::transactions::locks::{LockMode, Owner, Patience};
+use crate::transactions::locks::{LockMode, Owner};
 use crate::transactions::{TrackedKeys, Use, WriteBatchWithIndex};
 
 /// What a prepared transaction holds while nobody has a handle of it.
@@ -22,34 +23,52 @@ pub(in crate::front) struct Parked {
     tracked: TrackedKeys,
 }
 
+/// Those of a database, by name.
+pub(in crate::front) type AllParked = BTreeMap<Vec<u8>, Parked>;
+
 impl Parked {
     pub(super) fn new(owner: Arc<Owner>, tracked: TrackedKeys) -> Self {
         Self { owner, tracked }
     }
 }
 
-/// The handle of a transaction that is prepared, if nobody has it.
-fn unparked(db: &Db, prepared: &PreparedTransaction) -> Result<Option<Transaction>> {
-    let engine = db.stamping();
-    let Some(locking) = engine.locking() else { return Ok(None) };
-    let Some(Parked { owner, tracked }) = locking.unpark(prepared.name()) else {
-        return Ok(None);
-    };
-    let batch = indexed(engine, prepared.operations())?;
-    let control = Control::Locks(Locks::of_prepared(locking, owner, prepared.name()));
+/// The handle of a transaction that is prepared, without its changes.
+fn unparked(db: &Db, locking: &Arc<Locking>, name: &[u8], parked: Parked) -> Transaction {
+    let Parked { owner, tracked } = parked;
+    let control = Control::Locks(Locks::of_prepared(locking, owner, name));
     let mut transaction = Transaction::with(db, control);
-    (transaction.batch, transaction.tracked) = (batch, tracked);
+    transaction.tracked = tracked;
     transaction.state = TransactionState::Prepared;
-    Ok(Some(transaction))
+    transaction
 }
 
-/// The handles of all that are prepared and that nobody has.
+/// The handles of all that are prepared and that nobody has. After an error all stay parked.
 pub(in crate::front) fn all_unparked(db: &Db) -> Result<Vec<Transaction>> {
-    let prepared = TwoPhase::of(db.engine()).prepared();
-    prepared.iter().filter_map(|one| unparked(db, one).transpose()).collect()
+    let engine = db.stamping();
+    let Some(locking) = engine.locking() else { return Ok(Vec::new()) };
+    let parked = locking.unpark_all().into_iter();
+    let mut unread: BTreeMap<_, _> = parked
+        .map(|(name, parked)| {
+            let transaction = unparked(db, locking, &name, parked);
+            (name, transaction)
+        })
+        .collect();
+    let mut all = Vec::with_capacity(unread.len());
+    // A list from before might have one that is decided by now, and whose name is another's. No
+    // other thread decides these, whose locks are here.
+    for prepared in TwoPhase::of(db.engine()).prepared() {
+        let Some(mut transaction) = unread.remove(prepared.name()) else { continue };
+        transaction.batch = indexed(engine, prepared.operations()).map_err(|error| {
+            let name = key_in_words(prepared.name());
+            error.context(format_args!("cannot read what transaction '{name}' prepared"))
+        })?;
+        all.push(transaction);
+    }
+    Ok(all)
 }
 
-/// Locks the keys of all that is prepared, before anybody else can.
+/// Locks the keys of all that is prepared, before anybody else can. Of two that prepared one key,
+/// which takes `skip_concurrency_control`, the first one by name locks it.
 ///
 /// # Errors
 /// `Busy` with `LockLimit` if they are more than may be locked.
@@ -69,9 +88,9 @@ pub(in crate::front) fn lock_prepared(engine: &Engine, locking: &Arc<Locking>) -
                 if tracked.count(id, key, Use::Write) {
                     continue;
                 }
-                if let Some(table) = tracked.locks(id).cloned() {
-                    let (mode, never) = (LockMode::Exclusive, Patience::default());
-                    let key = engine.lock(locking, &table, &owner, key, mode, &never)?;
+                if let Some(table) = tracked.locks(id).cloned()
+                    && let Some(key) = engine.lock_if_free(locking, &table, &owner, key)?
+                {
                     tracked.add(id, key, (0, LockMode::Exclusive), Use::Write);
                 }
             }
@@ -97,7 +116,9 @@ fn indexed(engine: &Engine, operations: &WriteBatch) -> Result<WriteBatchWithInd
             }
             Operation::Delete { key, .. } => batch.delete(family, key)?,
             Operation::SingleDelete { key, .. } => batch.single_delete(family, key)?,
-            Operation::Merge { key, operand, .. } => batch.merge(family, key, operand)?,
+            Operation::Merge { key, operand, .. } => {
+                batch.merge_unresolved(family, key, operand)?
+            }
             // Read by the commit alone.
             _ => {}
         }
