@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flagstone::{
-    Code, Db, Env, SubCode, TransactionDb, TransactionDbOptions, TransactionOptions,
-    TransactionState,
+    Code, Db, Env, SubCode, Ticker, TransactionDb, TransactionDbOptions, TransactionOptions,
+    TransactionState, WriteOptions,
 };
 use testkit::HandClock;
 
@@ -253,6 +253,26 @@ fn a_handle_reads_what_it_commits() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
+}
+
+/// No rollback was synced: one that was acknowledged could come back as prepared.
+#[test]
+fn a_rollback_is_synced_if_it_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let syncs = || db.statistics().get(Ticker::WalSyncs);
+    let mut one = prepared(&db, "one", "a");
+    let mut two = prepared(&db, "two", "b");
+    let before = syncs();
+    one.rollback().unwrap();
+    assert_eq!(syncs(), before);
+    two.rollback_with(&WriteOptions::synced()).unwrap();
+    assert_eq!((two.state(), syncs()), (TransactionState::RolledBack, before + 1));
+
+    let mut unprepared = db.begin();
+    unprepared.put(&db, "a", "1").unwrap();
+    unprepared.rollback_with(&WriteOptions::synced()).unwrap();
+    assert_eq!((db.locked_count(), syncs()), (0, before + 1));
 }
 
 /// Errors named a transaction by its number, though it had a name, or not at all.

@@ -175,9 +175,9 @@ impl Transaction {
     }
 
     /// Rolls back what is prepared.
-    pub(super) fn rollback_prepared(&mut self) -> Result<()> {
+    pub(super) fn rollback_prepared(&mut self, options: &WriteOptions) -> Result<()> {
         let name = self.name().unwrap_or_default();
-        TwoPhase::of(self.db.engine()).rollback(&WriteOptions::default(), name)?;
+        TwoPhase::of(self.db.engine()).rollback(options, name)?;
         self.end(TransactionState::RolledBack);
         Ok(())
     }
@@ -220,10 +220,20 @@ impl Transaction {
     ///
     /// # Errors
     /// `InvalidArgument` after a commit; as [`Family::put`](crate::Family::put) if it is prepared.
+    #[doc(alias = "Rollback")]
     pub fn rollback(&mut self) -> Result<()> {
+        self.rollback_with(&WriteOptions::default())
+    }
+
+    /// The same, as `options` say. After a power loss the transaction may be prepared again, unless
+    /// this is synced. The options concern only one that is prepared.
+    ///
+    /// # Errors
+    /// As [`Transaction::rollback`]; `InvalidArgument` with `disable_wal` if it is prepared.
+    pub fn rollback_with(&mut self, options: &WriteOptions) -> Result<()> {
         self.check_started()?;
         if self.state == TransactionState::Prepared {
-            return self.rollback_prepared();
+            return self.rollback_prepared(options);
         }
         self.clear();
         Ok(())
