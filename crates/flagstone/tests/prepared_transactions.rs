@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flagstone::{
-    Code, Db, Env, SubCode, Ticker, TransactionDb, TransactionDbOptions, TransactionOptions,
+    Code, Db, Env, Error, SubCode, Ticker, TransactionDb, TransactionDbOptions, TransactionOptions,
     TransactionState, WriteOptions,
 };
 use testkit::HandClock;
@@ -255,6 +255,35 @@ fn a_handle_reads_what_it_commits() {
     });
 }
 
+/// What a closure had prepared stayed prepared, with its locks, when the closure failed.
+#[test]
+fn a_closure_that_fails_leaves_nothing_prepared() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let mut attempts = 0;
+    db.transact(|transaction| {
+        attempts += 1;
+        transaction.set_name("again")?;
+        transaction.put(&db, "a", "1")?;
+        transaction.prepare()?;
+        if attempts == 1 { Err(Error::new(Code::Busy, "once")) } else { Ok(()) }
+    })
+    .unwrap();
+    assert_eq!(attempts, 2);
+    assert_eq!(db.get("a").unwrap().unwrap(), "1");
+
+    let failed = db.transact(|transaction| -> flagstone::Result<()> {
+        transaction.set_name("again")?;
+        transaction.put(&db, "b", "1")?;
+        transaction.prepare()?;
+        Err(Error::new(Code::Aborted, "mine"))
+    });
+    assert_eq!(failed.unwrap_err().code(), Code::Aborted);
+    assert!(db.prepared_transactions().unwrap().is_empty());
+    assert_eq!(db.locked_count(), 0);
+    assert!(db.get("b").unwrap().is_none());
+}
+
 /// No rollback was synced: one that was acknowledged could come back as prepared.
 #[test]
 fn a_rollback_is_synced_if_it_is_asked_for() {
@@ -298,6 +327,37 @@ fn errors_say_which_transaction_is_in_the_way() {
     late.set_name("late").unwrap();
     let said = late.put(&db, "c", "1").unwrap_err().to_string();
     assert!(said.contains(&format!("transaction {} ('late') took longer", late.id())), "{said}");
+}
+
+/// The closure had written, and its caller got `InvalidArgument`.
+#[test]
+fn a_closure_may_end_its_transaction() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    db.transact(|transaction| {
+        transaction.put(&db, "a", "1")?;
+        transaction.commit()
+    })
+    .unwrap();
+    assert_eq!(db.get("a").unwrap().unwrap(), "1");
+    db.transact(|transaction| {
+        transaction.set_name("given up")?;
+        transaction.put(&db, "b", "1")?;
+        transaction.prepare()?;
+        transaction.rollback()
+    })
+    .unwrap();
+    assert!(db.get("b").unwrap().is_none());
+
+    // What is written is not tried again.
+    let mut attempts = 0;
+    let failed = db.transact(|transaction| -> flagstone::Result<()> {
+        attempts += 1;
+        transaction.put(&db, "c", "1")?;
+        transaction.commit()?;
+        Err(Error::new(Code::Busy, "too late"))
+    });
+    assert_eq!((failed.unwrap_err().code(), attempts), (Code::Busy, 1));
 }
 
 /// A transaction was forgotten, and nothing said why the WALs were kept.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::base::{Code, Error, Result, SubCode};
+use crate::base::{Code, Error, Result, SubCode, key_in_words};
 use crate::front::database::Db;
-use crate::front::transaction::Transaction;
+use crate::front::transaction::{Transaction, TransactionState};
 use crate::options::WriteOptions;
 use crate::transactions::TransactionOptions;
 
@@ -63,7 +63,9 @@ impl Db {
     /// # Errors
     /// What `work` returns; `Busy`, `TryAgain` and the time-out of a lock count as conflicts there,
     /// too, and are returned only by the last of 101 attempts. As [`Transaction::commit`]. Whatever
-    /// error `work` returns, nothing is written.
+    /// error `work` returns, nothing is written, and what it prepared is rolled back. If `work`
+    /// itself commits the transaction or rolls it back, that stands; what is committed is not tried
+    /// again.
     pub fn transact<T>(&self, work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         self.transact_with(&TransactOptions::default(), work)
     }
@@ -81,13 +83,17 @@ impl Db {
         settings.set_snapshot |= !self.has_locks();
         let mut pause = FIRST_PAUSE;
         for attempt in 0.. {
-            let done = {
-                let mut transaction = self.begin_with(&settings);
-                work(&mut transaction)
-                    .and_then(|value| transaction.commit_with(&options.write).map(|()| value))
+            let mut transaction = self.begin_with(&settings);
+            let done = work(&mut transaction).and_then(|value| {
+                commit_unless_ended(&mut transaction, &options.write)?;
+                Ok(value)
+            });
+            let done = match done {
+                Err(error) => Err(give_up(&mut transaction, error, &options.write)?),
+                done => done,
             };
             match done {
-                Err(error) if is_conflict(&error) && attempt < options.retries => {}
+                Err(error) if is_conflict(&error) && attempt < options.retries => drop(transaction),
                 Err(error) if is_conflict(&error) => {
                     return Err(
                         error.context(format_args!("attempt {} of a transaction", attempt + 1))
@@ -102,6 +108,35 @@ impl Db {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         unreachable!("the last attempt returns")
+    }
+}
+
+fn commit_unless_ended(transaction: &mut Transaction, options: &WriteOptions) -> Result<()> {
+    match transaction.state {
+        TransactionState::Committed | TransactionState::RolledBack => Ok(()),
+        _ => transaction.commit_with(options),
+    }
+}
+
+/// Rolls back what is prepared, after this error. Returns the error if another attempt may follow.
+///
+/// # Errors
+/// The error if the transaction is written nevertheless; that of the rollback.
+fn give_up(transaction: &mut Transaction, error: Error, options: &WriteOptions) -> Result<Error> {
+    match transaction.state {
+        TransactionState::Committed => Err(error),
+        TransactionState::Prepared => {
+            let name = transaction.name().unwrap_or_default();
+            transaction.rollback_with(options).map_err(|rollback| {
+                rollback.context(format_args!(
+                    "transaction '{}' is not rolled back after '{}'",
+                    key_in_words(&name),
+                    error.message()
+                ))
+            })?;
+            Ok(error)
+        }
+        _ => Ok(error),
     }
 }
 
