@@ -360,6 +360,37 @@ fn a_closure_may_end_its_transaction() {
     assert_eq!((failed.unwrap_err().code(), attempts), (Code::Busy, 1));
 }
 
+/// Nothing said which transaction could not be committed, or what helps.
+#[test]
+fn a_dropped_family_leaves_two_ways_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let dropped = db.create_column_family("dropped", |_| {}).unwrap();
+    let mut all: Vec<_> = ["one", "two"]
+        .into_iter()
+        .map(|name| {
+            let mut transaction = db.begin();
+            transaction.set_name(name).unwrap();
+            transaction.put(&db, name, "1").unwrap();
+            transaction.put(&dropped, name, "1").unwrap();
+            transaction.prepare().unwrap();
+            transaction
+        })
+        .collect();
+    db.drop_column_family(&dropped).unwrap();
+    let error = all[0].commit().unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument);
+    for said in ["transaction 'one'", "ignore_missing_column_families", "roll it back"] {
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    assert_eq!(all[0].state(), TransactionState::Prepared);
+    let ignoring = WriteOptions { ignore_missing_column_families: true, ..WriteOptions::default() };
+    all[0].commit_with(&ignoring).unwrap();
+    assert_eq!(db.get("one").unwrap().unwrap(), "1");
+    all[1].rollback().unwrap();
+    assert_eq!(db.locked_count(), 0);
+}
+
 /// A transaction was forgotten, and nothing said why the WALs were kept.
 #[test]
 fn the_doctor_names_the_transaction_that_keeps_wals() {

@@ -3,9 +3,10 @@
 //!
 //! Locks are not the engine's business: whoever prepares keeps others from writing the same keys.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::base::{Error, Result};
+use crate::base::{Code, ColumnFamilyId, Error, Result, key_in_words};
 use crate::batch::WriteBatch;
 use crate::db::handle::Db;
 use crate::db::writing::pipeline::two_phase::{Decision, PreparedBatch};
@@ -26,6 +27,11 @@ impl PreparedTransaction {
         &self.0.operations
     }
 
+    /// The column families that it changes, which may have been dropped since.
+    pub fn families(&self) -> BTreeSet<ColumnFamilyId> {
+        families_of(self.operations())
+    }
+
     /// The number of the WAL that is kept for it.
     pub fn wal_number(&self) -> u64 {
         self.0.wal.0
@@ -40,6 +46,10 @@ impl std::fmt::Debug for PreparedTransaction {
             .field("wal", &self.wal_number())
             .finish()
     }
+}
+
+fn families_of(batch: &WriteBatch) -> BTreeSet<ColumnFamilyId> {
+    batch.iter().filter_map(|operation| operation.ok()?.family()).collect()
 }
 
 /// Prepares transactions of a database under names, and decides on them later.
@@ -81,21 +91,48 @@ impl<'a> TwoPhase<'a> {
     /// # Errors
     /// `NotFound` if nothing is prepared under the name, `Busy` while another thread decides on it;
     /// as [`TwoPhase::prepare`]. After an error of a write that left nothing in the WAL, such as a
-    /// full disk, the transaction is still prepared.
+    /// full disk, the transaction is still prepared. Changes of families that were dropped are
+    /// refused, or left out with [`WriteOptions::ignore_missing_column_families`].
     pub fn commit(
         &self,
         options: &WriteOptions,
         name: impl AsRef<[u8]>,
         beside: &WriteBatch,
     ) -> Result<()> {
-        self.db.inner().pipeline.two_phase().decide(
-            options,
-            name.as_ref(),
-            Decision::Commit(beside),
-        )
+        let name = name.as_ref();
+        let two_phase = self.db.inner().pipeline.two_phase();
+        let decided = two_phase.decide(options, name, Decision::Commit(beside));
+        decided.map_err(|error| self.not_committed(error, name, options, beside))
     }
 
-    /// Gives up what is prepared under a name.
+    /// Names the transaction in a refusal, and says what helps.
+    fn not_committed(
+        &self,
+        error: Error,
+        name: &[u8],
+        options: &WriteOptions,
+        beside: &WriteBatch,
+    ) -> Error {
+        if error.code() != Code::InvalidArgument {
+            return error;
+        }
+        let error =
+            error.context(format_args!("transaction '{}' is not committed", key_in_words(name)));
+        let mut changed = families_of(beside);
+        let prepared = self.prepared().into_iter().find(|one| one.name() == name);
+        changed.extend(prepared.iter().flat_map(PreparedTransaction::families));
+        changed.retain(|id| self.db.column_families().iter().all(|family| family.id() != *id));
+        if options.ignore_missing_column_families || changed.is_empty() {
+            return error;
+        }
+        Error::invalid_argument(format!(
+            "{}; commit it with ignore_missing_column_families, or roll it back",
+            error.message()
+        ))
+    }
+
+    /// Gives up what is prepared under a name. Unless this is synced, a power loss may bring it
+    /// back.
     ///
     /// # Errors
     /// As [`TwoPhase::commit`].

@@ -53,7 +53,9 @@ impl Transaction {
     /// The same, as `options` say.
     ///
     /// # Errors
-    /// As [`Transaction::commit`].
+    /// As [`Transaction::commit`]. `InvalidArgument` if a family was dropped since the transaction
+    /// was prepared: then commit it with [`WriteOptions::ignore_missing_column_families`], which
+    /// leaves out that family's changes, or roll it back.
     pub fn commit_with(&mut self, options: &WriteOptions) -> Result<()> {
         self.check_started()?;
         if self.state == TransactionState::Prepared {
