@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
-use flagstone::batch::WriteBatch;
+use flagstone::base::{Code, counted};
+use flagstone::batch::{Operation, WriteBatch};
 use flagstone::db::{Db, PreparedTransaction, TwoPhase};
 use flagstone::options::WriteOptions;
 use serde_json::json;
@@ -41,6 +42,9 @@ enum Decision {
     Commit {
         /// Name of the transaction, as the list shows it
         name: OsString,
+        /// Leave out what it changes in column families that were dropped
+        #[arg(long)]
+        ignore_missing_families: bool,
     },
     /// Roll it back: forget what was prepared
     Rollback {
@@ -70,11 +74,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 fn decide(db: &Db, decision: &Decision, notation: Notation) -> Result<(), Failure> {
-    let options = WriteOptions { sync: true, ..WriteOptions::default() };
+    let mut options = WriteOptions { sync: true, ..WriteOptions::default() };
     match decision {
-        Decision::Commit { name } => {
-            let name = notation.read("NAME", name)?;
-            TwoPhase::of(db).commit(&options, name, &WriteBatch::new())?;
+        Decision::Commit { name, ignore_missing_families } => {
+            options.ignore_missing_column_families = *ignore_missing_families;
+            commit(db, &options, &notation.read("NAME", name)?)?;
         }
         Decision::Rollback { name } => {
             TwoPhase::of(db).rollback(&options, notation.read("NAME", name)?)?;
@@ -83,33 +87,69 @@ fn decide(db: &Db, decision: &Decision, notation: Notation) -> Result<(), Failur
     Ok(())
 }
 
+fn commit(db: &Db, options: &WriteOptions, name: &[u8]) -> Result<(), Failure> {
+    let Err(error) = TwoPhase::of(db).commit(options, name, &WriteBatch::new()) else {
+        return Ok(());
+    };
+    let merges = |one: &PreparedTransaction| {
+        let mut operations = one.operations().iter();
+        operations.any(|operation| matches!(operation, Ok(Operation::Merge { .. })))
+    };
+    let is_refused = error.code() == Code::InvalidArgument;
+    let mut prepared = TwoPhase::of(db).prepared().into_iter();
+    if is_refused && prepared.any(|one| one.name() == name && merges(&one)) {
+        return Err(Failure::Other(format!(
+            "{error}. It merges values: only the program with its merge operator can commit it"
+        )));
+    }
+    let missing = " with ignore_missing_column_families";
+    if is_refused && let Some((before, after)) = error.message().split_once(missing) {
+        let message = format!("{before} with --ignore-missing-families{after}");
+        return Err(Failure::Other(message));
+    }
+    Err(error.into())
+}
+
 fn list(db: &Db, common: &Common, notation: Notation) -> Result<(), Failure> {
     let mut output = Output::new();
     for transaction in TwoPhase::of(db).prepared() {
         output.line(if common.json {
-            in_json(&transaction, notation)
+            in_json(&transaction, &families_of(db, &transaction), notation)
         } else {
-            line(&transaction, notation)
+            line(&transaction, &families_of(db, &transaction), notation)
         })?;
     }
     output.finish()
 }
 
-fn line(transaction: &PreparedTransaction, notation: Notation) -> String {
+/// The column families that a transaction changes: their names, or the numbers of those that were
+/// dropped.
+fn families_of(db: &Db, transaction: &PreparedTransaction) -> Vec<String> {
+    let there = db.column_families();
+    let names = transaction.families().into_iter().map(|id| {
+        let family = there.iter().find(|family| family.id() == id);
+        family.map_or_else(|| format!("{id} (dropped)"), |family| family.name().to_string())
+    });
+    names.collect()
+}
+
+fn line(transaction: &PreparedTransaction, families: &[String], notation: Notation) -> String {
     let operations = transaction.operations();
     format!(
-        "{}  {} operations, {}, in WAL {:06}.log",
+        "{}  {} in {}, {}, in WAL {:06}.log",
         notation.show(transaction.name()),
-        operations.count(),
+        counted(operations.count(), "operation"),
+        families.join(", "),
         text::bytes(operations.byte_size() as u64),
         transaction.wal_number()
     )
 }
 
-fn in_json(transaction: &PreparedTransaction, notation: Notation) -> String {
+fn in_json(transaction: &PreparedTransaction, families: &[String], notation: Notation) -> String {
     let operations = transaction.operations();
     let mut object = json!({
         "operations": operations.count(),
+        "families": families,
         "bytes": operations.byte_size(),
         "wal": transaction.wal_number(),
     });
