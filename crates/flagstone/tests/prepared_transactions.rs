@@ -329,6 +329,18 @@ fn errors_say_which_transaction_is_in_the_way() {
     assert!(said.contains(&format!("transaction {} ('late') took longer", late.id())), "{said}");
 }
 
+/// A save point could be set where none could be gone back to.
+#[test]
+fn save_points_end_with_prepare() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let mut one = prepared(&db, "one", "a");
+    one.set_save_point();
+    assert_eq!(one.rollback_to_save_point().unwrap_err().code(), Code::InvalidArgument);
+    one.commit().unwrap();
+    assert_eq!(db.get("a").unwrap().unwrap(), "one");
+}
+
 /// The closure had written, and its caller got `InvalidArgument`.
 #[test]
 fn a_closure_may_end_its_transaction() {

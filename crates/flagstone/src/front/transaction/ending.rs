@@ -9,7 +9,12 @@ use crate::options::WriteOptions;
 
 impl Transaction {
     /// Remembers the present state for [`Transaction::rollback_to_save_point`]; save points nest.
+    /// Does nothing once the transaction is prepared or has ended.
+    #[doc(alias = "SetSavePoint")]
     pub fn set_save_point(&mut self) {
+        if self.state != TransactionState::Started {
+            return;
+        }
         self.batch.set_save_point();
         self.tracked.set_save_point();
     }
