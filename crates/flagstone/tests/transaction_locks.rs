@@ -178,6 +178,7 @@ fn two_readers_that_want_to_write_are_a_deadlock() {
     let deadlocks = db.deadlocks();
     let steps: Vec<u64> = deadlocks[0].path.iter().map(|step| step.transaction).collect();
     assert_eq!((steps, deadlocks[0].unix_seconds), (vec![other, id], 1_000));
+    assert_eq!(deadlocks[0].path[0].family, "users");
     assert_eq!(db.statistics().get(Ticker::LockDeadlocks), 1);
     assert_eq!(users.get("ada").unwrap().unwrap(), "1");
 }

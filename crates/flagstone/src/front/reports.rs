@@ -22,9 +22,11 @@ pub use crate::db::{
     SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, Severity,
     SpaceUsage, StoredFile, VerifyReport, WalFile,
 };
-pub use crate::front::transaction_db::{AwaitedKey, KeyLock, TransactionInfo};
+pub use crate::front::transaction_db::{
+    AwaitedKey, Deadlock, DeadlockStep, KeyLock, TransactionInfo,
+};
 pub use crate::options::{
     CompactionProgress, DamagedFile, FileInfo, IngestionInfo, JobInfo, KeptSection, KeptSetting,
     KeyFault, OpenProgress, StallCondition, WalReserveInfo,
 };
-pub use crate::transactions::locks::{Deadlock, DeadlockStep, LockMode};
+pub use crate::transactions::locks::LockMode;

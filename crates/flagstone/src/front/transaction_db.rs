@@ -16,7 +16,7 @@ use crate::front::locking::{Engine, Locking};
 use crate::front::transaction::{Transaction, all_unparked, lock_prepared};
 use crate::options::WriteOptions;
 use crate::transactions::TransactionDbOptions;
-use crate::transactions::locks::{Deadlock, LockMode, Owner};
+use crate::transactions::locks::{self, LockMode, Owner};
 
 /// An open database whose transactions lock the keys that they change or read for update.
 ///
@@ -120,6 +120,34 @@ pub struct KeyLock {
     pub holders: Vec<u64>,
     /// Those that wait for it, the next one first.
     pub waiters: Vec<u64>,
+}
+
+/// Transactions that waited for each other in a circle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Deadlock {
+    /// Each step's transaction waits for that of the next step, and the last one's for the first.
+    /// The first one was refused. Empty if `limit_exceeded`.
+    pub path: Vec<DeadlockStep>,
+    /// The search met more waiting transactions than `deadlock_detect_depth`, and took that for a
+    /// deadlock.
+    pub limit_exceeded: bool,
+    /// When it was found, in seconds since 1970.
+    pub unix_seconds: u64,
+}
+
+/// A transaction of a [`Deadlock`], and what it waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeadlockStep {
+    /// The transaction, by number.
+    pub transaction: u64,
+    /// The column family's name.
+    pub family: String,
+    /// The key that it waits for.
+    pub key: Vec<u8>,
+    /// How it wants to lock the key.
+    pub mode: LockMode,
 }
 
 impl TransactionDb {
@@ -241,7 +269,19 @@ impl TransactionDb {
     /// The deadlocks that were found last, up to `max_num_deadlocks`, the newest one first.
     #[doc(alias = "GetDeadlockInfoBuffer")]
     pub fn deadlocks(&self) -> Vec<Deadlock> {
-        self.locking.manager.deadlocks()
+        let found = self.locking.manager.deadlocks().into_iter();
+        found.map(|deadlock| self.with_family_names(deadlock)).collect()
+    }
+
+    fn with_family_names(&self, found: locks::Deadlock) -> Deadlock {
+        let locks::Deadlock { path, limit_exceeded, unix_seconds } = found;
+        let path = path.into_iter().map(|step| DeadlockStep {
+            transaction: step.transaction,
+            family: self.family_name(step.family),
+            key: step.key,
+            mode: step.mode,
+        });
+        Deadlock { path: path.collect(), limit_exceeded, unix_seconds }
     }
 
     fn engine_with_locks(&self) -> &Engine {
