@@ -155,7 +155,7 @@ impl Builder {
     /// with `allow_2pc`.
     ///
     /// # Errors
-    /// As [`Builder::open`].
+    /// As [`TransactionDb::open`] and [`Builder::open`].
     #[doc(alias = "TransactionDB::Open")]
     pub fn open_transaction_db(mut self, options: &TransactionDbOptions) -> Result<TransactionDb> {
         self.options.allow_2pc = true;

@@ -87,6 +87,9 @@ impl Db {
     /// Flagstone or RocksDB, as its newest OPTIONS file tells them. What no file can hold, a merge
     /// operator of one's own for example, [`Builder::stored_options`] lets a program add.
     ///
+    /// After a [`TransactionDb`](crate::TransactionDb) this is an ordinary database: it opens even
+    /// if transactions are prepared, and writes the keys that they have locked without waiting.
+    ///
     /// # Errors
     /// As [`Db::open`]; `InvalidArgument` if there is no database, or no OPTIONS file.
     #[doc(alias = "LoadLatestOptions")]

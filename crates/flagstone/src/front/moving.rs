@@ -19,6 +19,8 @@
 //! | `CompactionFilter` | `set_compaction_filter` | `compaction_filter` | [`ColumnFamilyOptions::filter_with`] |
 //! | `OptimisticTransactionDB` | `OptimisticTransactionDB` | `write_if_unchanged` | [`Db::transact`], [`Db::begin`] |
 //! | `TransactionDB` | `TransactionDB` | none | [`TransactionDb`], [`Transaction`](crate::Transaction) |
+//! | `SetName`, `Prepare` | `set_name`, `prepare` | `TwoPhase` | [`Transaction::prepare`](crate::Transaction::prepare) |
+//! | `GetAllPreparedTransactions` | `prepared_transactions` | `TwoPhase` | [`TransactionDb::prepared_transactions`] |
 //! | `Write` | `write` | `write` | [`Db::write`] |
 //! | `Delete`, `Merge` | `delete_cf`, `merge_cf` | the same | [`Family::delete`], [`Family::merge`] |
 //! | `DeleteRange` | `delete_range_cf` | the same | [`Family::delete_range`] |

@@ -165,7 +165,8 @@ impl TransactionDb {
     /// with options.
     ///
     /// # Errors
-    /// As [`Db::open`].
+    /// As [`Db::open`]; `Busy` with subcode `LockLimit` if prepared transactions have more keys of
+    /// a family than `max_num_locks`.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Db::builder(path).open_transaction_db(&TransactionDbOptions::default())
     }

@@ -24,6 +24,7 @@ impl Transaction {
     ///
     /// # Errors
     /// `NotFound` if there is none; `InvalidArgument` after a commit, and once it is prepared.
+    #[doc(alias = "RollbackToSavePoint")]
     pub fn rollback_to_save_point(&mut self) -> Result<()> {
         self.check_unprepared()?;
         self.batch.rollback_to_save_point()?;
@@ -35,6 +36,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::rollback_to_save_point`].
+    #[doc(alias = "PopSavePoint")]
     pub fn pop_save_point(&mut self) -> Result<()> {
         self.check_unprepared()?;
         self.batch.pop_save_point()?;
@@ -50,7 +52,10 @@ impl Transaction {
     /// - `InvalidArgument` if it was committed already.
     /// - As [`Family::put`](crate::Family::put).
     ///
-    /// Nothing is written then, and the transaction is as it was before.
+    /// Nothing is written then, and the transaction is as it was before. After a failed sync
+    /// (`IoError`, then `Poisoned`) that is not known: reopen, and look whether it is prepared,
+    /// committed or neither.
+    #[doc(alias = "Commit")]
     pub fn commit(&mut self) -> Result<()> {
         self.commit_with(&WriteOptions::default())
     }
@@ -97,7 +102,8 @@ impl Transaction {
     ///
     /// A prepared transaction outlives the process: [`TransactionDb::prepared_transactions`]
     /// returns it after the next opening. Its locks are held until it is committed or rolled back;
-    /// dropping the handle does neither. The WAL that has it is kept for as long.
+    /// dropping the handle does neither. That WAL and all later ones are kept for as long, and each
+    /// opening reads them.
     ///
     /// ```
     /// # use flagstone::TransactionDb;
@@ -128,7 +134,9 @@ impl Transaction {
     /// - `InvalidArgument` without a name, or after the transaction was prepared or has ended.
     /// - `NotSupported` in a database without locks, and with a value of more than 1 MiB from
     ///   [`Transaction::put_in_pieces`]. `Expired`.
-    /// - As [`Family::put`](crate::Family::put); then the transaction is as it was before.
+    /// - As [`Family::put`](crate::Family::put).
+    ///
+    /// The transaction is then as it was before; after a failed sync, see [`Transaction::commit`].
     ///
     /// [`TransactionDb::prepared_transactions`]: crate::TransactionDb::prepared_transactions
     #[doc(alias = "Prepare")]
@@ -166,8 +174,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Changes that the commit of a prepared transaction writes together with it. They are not
-    /// prepared, and lock nothing.
+    /// Changes that the commit of a prepared transaction writes together with it. The prepared
+    /// changes come after these. They are not prepared, and lock nothing. The commit of a
+    /// transaction that is not prepared is refused if there are any (`InvalidArgument`).
     #[doc(alias = "GetCommitTimeWriteBatch")]
     pub fn commit_time_batch(&mut self) -> &mut WriteBatch {
         &mut self.commit_time

@@ -51,6 +51,9 @@ pub(in crate::front) use prepared::{AllParked, Parked, all_unparked, lock_prepar
 /// they are changed or read for update, others wait, and a commit meets no conflict.
 /// [`Db::transact`] tries again after a conflict of either kind.
 ///
+/// A transaction *claims* the keys that it changes or reads for update: where keys are locked it
+/// locks them, otherwise its commit asks whether another has written them.
+///
 /// Reads see the transaction's own changes. A transaction that is dropped before its commit changes
 /// nothing, and releases its locks, unless it was [prepared](Transaction::prepare). Families are
 /// given as handles; a [`Db`] stands for its family `default`.
