@@ -33,6 +33,7 @@ const FAMILY: ColumnFamilyId = ColumnFamilyId(7);
 const SECOND: Duration = Duration::from_secs(1);
 const AT_ONCE: Patience = Patience { timeout: Duration::ZERO, detect_depth: None };
 const PATIENT: Patience = Patience { timeout: Duration::MAX, detect_depth: None };
+/// Of two that look, either may find the circle: one that waits looks only afterwards.
 const DETECTING: Patience = Patience { timeout: Duration::MAX, detect_depth: Some(50) };
 
 struct World {
@@ -159,7 +160,7 @@ fn a_circle_of_waiters_is_found_and_told() {
         for (at, owner) in owners[..2].iter().enumerate() {
             let (world, awaited) = (&world, keys[at + 1]);
             scope.spawn(move || {
-                world.lock(owner, awaited, Exclusive, &DETECTING).unwrap();
+                world.lock(owner, awaited, Exclusive, &PATIENT).unwrap();
                 world.release(owner, awaited);
                 world.release(owner, keys[at]);
             });
@@ -189,7 +190,7 @@ fn two_readers_that_want_to_write_are_a_circle() {
         world.lock(owner, "a", Shared, &AT_ONCE).unwrap();
     }
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| world.lock(&first, "a", Exclusive, &DETECTING));
+        let waiting = scope.spawn(|| world.lock(&first, "a", Exclusive, &PATIENT));
         wait_until_waiting(&first);
         let failure = world.lock(&second, "a", Exclusive, &DETECTING).unwrap_err();
         assert!(matches!(failure, LockFailure::Deadlock(_)), "{failure:?}");
