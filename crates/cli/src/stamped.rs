@@ -7,8 +7,8 @@ use clap::Args;
 use flagstone::WideColumns;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{
-    BlobWriter, ColumnFamily, Db, Iter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions,
-    Value, ValueReader,
+    ColumnFamily, Db, Iter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions, Value,
+    ValueReader, ValueWriter,
 };
 use flagstone::options::{ColumnFamilyOptions, ReadOptions, WriteOptions};
 use flagstone::ttl::TTL_MAX;
@@ -222,7 +222,7 @@ impl Opened {
 /// A value that is being written piece by piece.
 pub enum Writer {
     /// As it is.
-    Plain(BlobWriter),
+    Plain(ValueWriter),
     /// With a stamp at its end.
     Stamped(TtlBlobWriter),
 }

@@ -161,13 +161,23 @@
 //! # }
 //! ```
 //!
-//! **Take over a database of RocksDB, and copy it.**
+//! **Take over a database of RocksDB, and copy it.** A checkpoint is a database of its own. Backups
+//! share their files: each copies only what no earlier one has.
 //!
 //! ```no_run
-//! # use flagstone::Db;
+//! use flagstone::Db;
+//! use flagstone::backup::{
+//!     BackupEngine, BackupEngineOptions, CreateBackupOptions, RestoreOptions,
+//! };
+//!
 //! # fn main() -> flagstone::Result<()> {
 //! let db = Db::open_with_stored_options("/data/rocksdb")?;
 //! db.checkpoint("/data/copy")?;
+//!
+//! let backups = BackupEngine::open(BackupEngineOptions::new("/data/backups"))?;
+//! backups.create_new_backup(&db, &CreateBackupOptions::default())?;
+//! let to = "/data/restored";
+//! backups.restore_db_from_latest_backup(to, to, &RestoreOptions::default())?;
 //! # Ok(())
 //! # }
 //! ```
@@ -235,8 +245,8 @@ pub use base::{
 };
 pub use batch::{Operation, WriteBatch};
 pub use db::{
-    BlobWriter as ValueWriter, ExpiringValue, ExportedFamily, ExternalFiles, HeldCompactions,
-    HeldFiles, Statistics, Ticker, Update, UpdatePosition, Updates, Value, ValuePart, ValueReader,
+    ExpiringValue, ExportedFamily, ExternalFiles, HeldCompactions, HeldFiles, Statistics, Ticker,
+    Update, UpdatePosition, Updates, Value, ValuePart, ValueReader, ValueWriter,
 };
 pub use env::Env;
 pub use front::{

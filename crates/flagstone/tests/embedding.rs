@@ -9,8 +9,8 @@ use bytes::Bytes;
 use flagstone::base::{Code, Error};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{
-    AsyncIter, BlobWriter, ColumnFamily, Db, Iter, TtlAsyncIter, TtlDb, TtlIter, TtlOptions, Value,
-    ValuePart,
+    AsyncIter, ColumnFamily, Db, Iter, TtlAsyncIter, TtlDb, TtlIter, TtlOptions, Value, ValuePart,
+    ValueWriter,
 };
 use flagstone::env::{BackgroundThreads, Env, RateLimiter};
 use flagstone::options::{
@@ -30,7 +30,7 @@ fn handles_go_to_other_threads_and_into_messages() {
     fn is_handy<T: Debug + Send + 'static>() {}
     fn is_shared<T: Debug + Send + Sync + 'static>() {}
     is_handy::<AsyncIter>();
-    is_handy::<BlobWriter>();
+    is_handy::<ValueWriter>();
     is_handy::<Iter>();
     is_handy::<TtlAsyncIter>();
     is_handy::<TtlIter>();
@@ -57,7 +57,7 @@ fn handles_go_to_other_threads_and_into_messages() {
     let mut writer =
         db.put_stream(db.default_column_family(), "photo", &WriteOptions::default()).unwrap();
     writer.write_all(b"pixels").unwrap();
-    assert_eq!(format!("{writer:?}"), "BlobWriter(photo, 6 bytes)");
+    assert_eq!(format!("{writer:?}"), "ValueWriter(photo, 6 bytes)");
 }
 
 /// Each took `&[u8]` alone, where the same call of a database takes all that is bytes.

@@ -103,7 +103,7 @@ pub use tree::directory_owner::another_owner;
 pub use two_phase::{PreparedTransaction, TwoPhase};
 pub use updates::position::UpdatePosition;
 pub use updates::{Update, Updates};
-pub use value_pieces::{BlobWriter, Streamed, StreamedValue};
+pub use value_pieces::{Streamed, StreamedValue, ValueWriter};
 pub use wal_files::WalFile;
 
 // What stands on the engine, for its users to find here. Nothing in the engine uses these names.

@@ -1,7 +1,7 @@
 //! Writing a value that need not fit into memory.
 //!
 //! The first pieces are gathered in memory; a value that ends there is an ordinary one. Of a longer
-//! one the pieces go to a blob file of its own, which nothing names before [`BlobWriter::commit`]
+//! one the pieces go to a blob file of its own, which nothing names before [`ValueWriter::commit`]
 //! has completed it and put its address into the WAL. A writer that is dropped before removes the
 //! file, and so does the next opening if the process dies.
 
@@ -28,8 +28,8 @@ pub use streamed::{Streamed, StreamedValue};
 const MEMORY_MAX: usize = 1 << 20;
 
 impl Db {
-    /// Sets `key` to a value written piece by piece through [`BlobWriter`], which need not fit into
-    /// memory. Readers see it once [`BlobWriter::commit`] has returned.
+    /// Sets `key` to a value written piece by piece through [`ValueWriter`], which need not fit
+    /// into memory. Readers see it once [`ValueWriter::commit`] has returned.
     ///
     /// # Errors
     /// As [`Db::put_cf`]; `NotSupported` with `readable_by_rocksdb_secondaries`.
@@ -38,7 +38,7 @@ impl Db {
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
         options: &WriteOptions,
-    ) -> Result<BlobWriter> {
+    ) -> Result<ValueWriter> {
         let key = key.as_ref().to_vec();
         WriteBatch::check_put(&key, &[])?;
         self.inner().disk.check_owner(&family.0)?;
@@ -49,7 +49,7 @@ impl Db {
                            (readable_by_rocksdb_secondaries)";
             return Err(Error::not_supported(message));
         }
-        Ok(BlobWriter {
+        Ok(ValueWriter {
             inner: self.inner().clone(),
             family: family.0.clone(),
             key,
@@ -103,13 +103,13 @@ impl Db {
     }
 }
 
-/// Writes a value piece by piece, through [`std::io::Write`] or [`BlobWriter::append`];
-/// [`BlobWriter::commit`] completes it.
+/// Writes a value piece by piece, through [`std::io::Write`] or [`ValueWriter::append`];
+/// [`ValueWriter::commit`] completes it.
 ///
 /// A writer dropped before the commit leaves nothing. A value of more than 1 MiB (see
-/// [`BlobWriter::with_buffer`]) goes to its own blob file, uncompressed, regardless of the family's
-/// options for blob files. Its place in the order of writes is that of the commit.
-pub struct BlobWriter {
+/// [`ValueWriter::with_buffer`]) goes to its own blob file, uncompressed, regardless of the
+/// family's options for blob files. Its place in the order of writes is that of the commit.
+pub struct ValueWriter {
     inner: Arc<DbInner>,
     family: Arc<Family>,
     key: Vec<u8>,
@@ -129,7 +129,7 @@ enum Pieces {
     Failed,
 }
 
-impl Drop for BlobWriter {
+impl Drop for ValueWriter {
     fn drop(&mut self) {
         if !self.inner.context.process.is_this() {
             std::mem::forget(std::mem::replace(&mut self.pieces, Pieces::Failed));
@@ -142,7 +142,7 @@ impl Drop for BlobWriter {
     }
 }
 
-impl BlobWriter {
+impl ValueWriter {
     /// Drops `held` when the value is written, or the writer is dropped.
     pub(crate) fn holding(mut self, held: impl Any + Send + Sync) -> Self {
         self._held = Some(Box::new(held));
@@ -244,19 +244,19 @@ impl BlobWriter {
     }
 }
 
-impl fmt::Debug for BlobWriter {
+impl fmt::Debug for ValueWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BlobWriter({}, {} bytes)", self.key.escape_ascii(), self.size())
+        write!(f, "ValueWriter({}, {} bytes)", self.key.escape_ascii(), self.size())
     }
 }
 
-impl io::Write for BlobWriter {
+impl io::Write for ValueWriter {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         self.append(piece)?;
         Ok(piece.len())
     }
 
-    /// Does nothing: only [`BlobWriter::commit`] makes anything of the value visible.
+    /// Does nothing: only [`ValueWriter::commit`] makes anything of the value visible.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -128,6 +128,9 @@ impl Builder {
     /// either expires from its creation on or never. Its time to live may change from opening to
     /// opening, and then holds for what is stored, too. Where the family is not named, the last one
     /// goes on. Parts of a second are dropped; less than one is for ever.
+    ///
+    /// The family takes puts, merges, deletions and batches. It refuses transactions, entities,
+    /// values in pieces and ingested tables.
     pub fn expiring_family(
         mut self,
         name: impl Into<String>,

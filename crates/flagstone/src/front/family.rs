@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::WriteBatch;
-use crate::db::{self, BlobWriter, ColumnFamily};
+use crate::db::{self, ColumnFamily, ValueWriter};
 use crate::front::locking::{Engine, Held};
 use crate::front::view::View;
 use crate::options::{ColumnFamilyOptions, WriteOptions};
@@ -274,7 +274,7 @@ impl Family {
     }
 
     /// Begins to set `key` to a value that is written piece by piece and need not fit into memory.
-    /// Readers see it once [`BlobWriter::commit`] has returned; dropped before, it leaves nothing.
+    /// Readers see it once [`ValueWriter::commit`] has returned; dropped before, it leaves nothing.
     ///
     /// ```
     /// use std::io::Write;
@@ -301,7 +301,7 @@ impl Family {
         &self,
         key: impl AsRef<[u8]>,
         options: &WriteOptions,
-    ) -> Result<BlobWriter> {
+    ) -> Result<ValueWriter> {
         if self.view.expires {
             let message = "a value in pieces has no place for the time at which it expires";
             return Err(Error::not_supported(message));

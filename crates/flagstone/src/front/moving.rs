@@ -29,6 +29,7 @@
 //! | `SstFileWriter` | `SstFileWriter` | the same | [`SstFileWriter`] |
 //! | `IngestExternalFile` | `ingest_external_file_cf` | `ingest_external_files` | [`Family::ingest_external_files`] |
 //! | `Checkpoint` | `Checkpoint` | `checkpoint` | [`Db::checkpoint`], [`Db::checkpoint_with`] |
+//! | `BackupEngine` | `BackupEngine` | the same | [`BackupEngine`](crate::backup::BackupEngine) |
 //! | `GetLiveFilesStorageInfo` | none | the same as here | [`Db::live_files_storage`] |
 //! | `DisableFileDeletions` | the same | the same as here | [`Db::disable_file_deletions`] |
 //! | `ExportColumnFamily` | none | `export_column_family` | [`Family::export`] |

@@ -131,8 +131,9 @@ impl View {
 
     /// The value of `key` to be read piece by piece, if it has more than 1 MiB and lies
     /// uncompressed in a blob file, as one does that was written by
-    /// [`Family::put_in_pieces`](crate::Family::put_in_pieces). `None` for any other value, which
-    /// [`View::get`] returns, and if there is none.
+    /// [`Family::put_in_pieces`](crate::Family::put_in_pieces). `None` says that there is no such
+    /// value: the key may be missing, or have one that is small, compressed or in a table. Only
+    /// [`View::get`] tells which, and returns any value as a whole.
     ///
     /// # Errors
     /// As [`View::get`].
@@ -209,6 +210,10 @@ impl View {
     /// [`View::get`] for a task that must not wait for a disk. What is in memory is answered at
     /// the first poll; a thread of the engine reads the rest. The future borrows nothing, so it may
     /// be spawned.
+    ///
+    /// No asynchronous write exists: a put copies into the log, and may wait while writes are
+    /// delayed. [`WriteOptions::no_slowdown`](crate::WriteOptions::no_slowdown) refuses such a
+    /// wait.
     ///
     /// # Errors
     /// As [`View::get`]; `IoError` if the system has no thread left.

@@ -44,7 +44,8 @@ pub struct ColumnFamilyOptions {
 pub struct Options {
     /// The settings.
     pub db: DbSettings,
-    /// The default column family, and the template for families created with it.
+    /// The default column family. [`Builder::options`](crate::Builder::options) also uses it for
+    /// existing families that no call names. New and named families begin with the defaults.
     pub cf: ColumnFamilyOptions,
     /// Capacity in bytes of the block cache, which all column families share; 0 for none. `None`
     /// depends on `memory_budget`. With a budget in bytes, the cache gets what the budget leaves.

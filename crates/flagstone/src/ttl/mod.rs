@@ -140,7 +140,7 @@ impl TtlDb {
     fn rule(&self, family: ColumnFamilyId) -> Result<Rule> {
         self.rules.known.load().get(&family).cloned().ok_or_else(|| {
             Error::invalid_argument(format!(
-                "column family {} has no time to live; create it with TtlDb::create_column_family",
+                "column family {} has no time to live; create one with create_expiring_family (or TtlDb::create_column_family)",
                 family.0
             ))
         })

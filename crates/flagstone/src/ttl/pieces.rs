@@ -4,7 +4,7 @@ use std::io;
 
 use super::{Rule, TtlDb, TtlIter};
 use crate::base::Result;
-use crate::db::{BlobWriter, ColumnFamily, ValueReader};
+use crate::db::{ColumnFamily, ValueReader, ValueWriter};
 use crate::expiry::{STAMP_SIZE, no_stamp, split, stamped};
 use crate::options::{ReadOptions, WriteOptions};
 
@@ -77,24 +77,24 @@ impl TtlIter {
     }
 }
 
-/// A value being written piece by piece, as [`BlobWriter`].
+/// A value being written piece by piece, as [`ValueWriter`].
 #[derive(Debug)]
 pub struct TtlBlobWriter {
-    inner: BlobWriter,
+    inner: ValueWriter,
     rule: Rule,
 }
 
 impl TtlBlobWriter {
-    /// As [`BlobWriter::with_buffer`].
+    /// As [`ValueWriter::with_buffer`].
     #[must_use]
     pub fn with_buffer(self, bytes: usize) -> Self {
         Self { inner: self.inner.with_buffer(bytes), ..self }
     }
 
-    /// As [`BlobWriter::append`].
+    /// As [`ValueWriter::append`].
     ///
     /// # Errors
-    /// As [`BlobWriter::append`].
+    /// As [`ValueWriter::append`].
     pub fn append(&mut self, piece: &[u8]) -> Result<()> {
         self.inner.append(piece)
     }
@@ -107,7 +107,7 @@ impl TtlBlobWriter {
     /// Sets the key to what was written, durably if the options ask for a sync.
     ///
     /// # Errors
-    /// As [`BlobWriter::commit`]; `InvalidArgument` if there is no room for the stamp.
+    /// As [`ValueWriter::commit`]; `InvalidArgument` if there is no room for the stamp.
     pub fn commit(mut self) -> Result<()> {
         self.inner.append(&stamped(&[], self.rule.stamp_of_value()))?;
         self.inner.commit()

@@ -12,7 +12,7 @@ use common::{create, entries, temporary};
 use flagstone::base::file_name::FileKind;
 use flagstone::batch::WriteBatch;
 use flagstone::blob::{BlobFileScan, BlobRecord};
-use flagstone::db::{BlobWriter, Db, Ticker};
+use flagstone::db::{Db, Ticker, ValueWriter};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, IoMode};
 use flagstone::options::{CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions};

@@ -10,7 +10,7 @@ fn a_value_in_pieces_is_seen_when_it_is_committed() {
     let begin = || {
         db.put_stream(family, "key", &WriteOptions { sync: true, ..Default::default() }).unwrap()
     };
-    let pieces = |writer: &mut BlobWriter, count: usize| {
+    let pieces = |writer: &mut ValueWriter, count: usize| {
         for i in 0..count {
             writer.write_all(&value(&format!("piece{i}"), 100_000)).unwrap();
         }

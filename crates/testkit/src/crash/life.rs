@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flagstone::db::{BlobWriter, Db};
+use flagstone::db::{Db, ValueWriter};
 use flagstone::env::Env;
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options,
@@ -285,7 +285,7 @@ impl Life {
         drop(writer);
     }
 
-    fn stream_to(&self, how: How, name: &str, key: &[u8]) -> BlobWriter {
+    fn stream_to(&self, how: How, name: &str, key: &[u8]) -> ValueWriter {
         let family = self.db().column_family(name).expect("it exists");
         self.db().put_stream(&family, key, &how.options()).expect("a stream").with_buffer(100)
     }

@@ -15,7 +15,7 @@ use crate::db::reading::read::read_settings;
 use crate::db::reading::unchanged::Unchanged;
 use crate::db::reading::value::Value;
 use crate::db::reading::value_reader::ValueReader;
-use crate::db::value_pieces::{BlobWriter, Pieces, failed_earlier};
+use crate::db::value_pieces::{Pieces, ValueWriter, failed_earlier};
 use crate::options::{ReadOptions, WriteOptions};
 
 /// A value in a blob file that nothing names yet. Dropped before it is written, it takes the file
@@ -41,11 +41,11 @@ pub enum Streamed {
     InFile(StreamedValue),
 }
 
-impl BlobWriter {
+impl ValueWriter {
     /// Completes the value, and writes it nowhere yet.
     ///
     /// # Errors
-    /// As [`BlobWriter::commit`].
+    /// As [`ValueWriter::commit`].
     pub(crate) fn complete(mut self) -> Result<Streamed> {
         self.inner.context.process.check()?;
         let (inner, family) = (self.inner.clone(), self.family.clone());

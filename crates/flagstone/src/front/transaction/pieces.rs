@@ -7,7 +7,7 @@
 use std::{fmt, io};
 
 use crate::base::Result;
-use crate::db::{BlobWriter, Streamed};
+use crate::db::{Streamed, ValueWriter};
 use crate::front::family::Family;
 use crate::front::transaction::Transaction;
 use crate::front::transaction::control::Claim;
@@ -20,7 +20,7 @@ pub struct TransactionValueWriter<'t> {
     transaction: &'t mut Transaction,
     family: Family,
     key: Vec<u8>,
-    pieces: BlobWriter,
+    pieces: ValueWriter,
 }
 
 impl<'t> TransactionValueWriter<'t> {
