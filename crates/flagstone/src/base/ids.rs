@@ -17,7 +17,7 @@ pub struct FileNumber(pub u64);
 pub struct ColumnFamilyId(pub u32);
 
 impl ColumnFamilyId {
-    /// The family that every database has: [`DEFAULT_COLUMN_FAMILY_NAME`].
+    /// The family that every database has: `default`.
     pub const DEFAULT: Self = Self(0);
 }
 

@@ -65,7 +65,7 @@ impl WriteBatch {
     /// them.
     ///
     /// # Errors
-    /// `Corruption`: see [`BatchView::validate`]. `InvalidArgument`: see [`WriteBatch::put`].
+    /// `Corruption`: the bytes are no batch. `InvalidArgument`: see [`WriteBatch::put`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         BatchView::parse(&bytes)?.validate()?;
         let batch = Self { bytes, save_points: Vec::new() };
@@ -84,7 +84,7 @@ impl WriteBatch {
     /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// `InvalidArgument` if key and value together exceed [`MAX_ENTRY_SIZE`] bytes, or the batch
+    /// `InvalidArgument` if key and value together exceed 4 GiB less 1 MiB, or the batch
     /// would exceed 2^32 - 1 operations. The batch is then unchanged. The same applies to all other
     /// operations.
     #[inline]
@@ -302,7 +302,7 @@ impl WriteBatch {
         &self.bytes
     }
 
-    /// Operations without the header. A group of batches shares one header ([`encode_header`]).
+    /// Operations without the header. A group of batches shares one header (`encode_header`).
     #[inline]
     pub fn body(&self) -> &[u8] {
         &self.bytes[HEADER_SIZE..]

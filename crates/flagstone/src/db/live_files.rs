@@ -15,8 +15,8 @@ use crate::db::ingestion::{ExternalFiles, ingest};
 use crate::env::directory_of;
 use crate::options::IngestExternalFileOptions;
 
-/// One of the files that make up the database, as [`Db::live_files`] lists it (RocksDB's
-/// `LiveFileMetaData`).
+/// One of the files that make up the database, as [`Db::live_files`](crate::Db::live_files) lists
+/// it (RocksDB's `LiveFileMetaData`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LiveFile {
@@ -43,7 +43,7 @@ pub struct LiveFile {
     /// When a table was written, in seconds since 1970; 0 if that is not known.
     pub created: u64,
     /// Whether a compaction has the table as its input, or could not read it
-    /// ([`Db::damaged_files`]).
+    /// ([`Db::damaged_files`](crate::Db::damaged_files)).
     pub being_compacted: bool,
     /// Of a blob file's bytes, those of values that no table refers to any longer.
     pub garbage_bytes: u64,
@@ -69,7 +69,8 @@ impl FileChecksum {
     }
 }
 
-/// A file that a copy of the database needs, as [`Db::live_files_storage`] lists it.
+/// A file that a copy of the database needs, as
+/// [`Db::live_files_storage`](crate::Db::live_files_storage) lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredFile {

@@ -36,7 +36,7 @@ impl Kept {
     }
 }
 
-/// A live snapshot, from [`Db::pins`].
+/// A live snapshot, from [`Db::pins`](crate::Db::pins).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PinningSnapshot {
     /// The last sequence number that it sees.
@@ -49,7 +49,7 @@ pub struct PinningSnapshot {
     pub taken_at: &'static Location<'static>,
 }
 
-/// An iterator that is in use, from [`Db::pins`].
+/// An iterator that is in use, from [`Db::pins`](crate::Db::pins).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinningIterator {
     /// The family whose keys it shows.
@@ -69,7 +69,7 @@ pub struct PinningIterator {
     pub kept_alone: Kept,
 }
 
-/// Who keeps what could be let go of, from [`Db::pins`].
+/// Who keeps what could be let go of, from [`Db::pins`](crate::Db::pins).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pins {
     /// How many snapshots there are.

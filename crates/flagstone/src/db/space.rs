@@ -18,9 +18,9 @@ use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
 use crate::manifest::{BlobFileState, Version};
 use crate::options::CompactionControl;
 
-/// The space of a family in bytes, as [`Db::space`] measures it. `blob_bytes` is the sum of what is
-/// live, pinned by snapshots, hidden, and garbage, and of the files' headers and footers. What
-/// holes have given back is in none of these.
+/// The space of a family in bytes, as [`Family::space`](crate::Family::space) measures it.
+/// `blob_bytes` is the sum of what is live, pinned by snapshots, hidden, and garbage, and of the
+/// files' headers and footers. What holes have given back is in none of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpaceUsage {
     /// Tables.

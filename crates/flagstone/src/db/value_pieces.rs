@@ -32,7 +32,8 @@ impl Db {
     /// into memory. Readers see it once [`ValueWriter::commit`] has returned.
     ///
     /// # Errors
-    /// As [`Db::put_cf`]; `NotSupported` with `readable_by_rocksdb_secondaries`.
+    /// As [`Family::put`](crate::Family::put); `NotSupported` with
+    /// `readable_by_rocksdb_secondaries`.
     pub fn put_stream(
         &self,
         family: &ColumnFamily,
@@ -159,7 +160,7 @@ impl ValueWriter {
     /// Appends a piece of the value.
     ///
     /// # Errors
-    /// `InvalidArgument` if key and value together exceed [`MAX_ENTRY_SIZE`]. If the piece goes to
+    /// `InvalidArgument` if key and value together exceed 4 GiB less 1 MiB. If the piece goes to
     /// the file, also the errors of a put: a full disk, or a delay with `no_slowdown`. The value
     /// cannot be committed then.
     pub fn append(&mut self, piece: &[u8]) -> Result<()> {
@@ -223,7 +224,8 @@ impl ValueWriter {
     /// Sets the key to the value written, durably if the options ask for a sync.
     ///
     /// # Errors
-    /// As [`Db::put_cf`]. The key then keeps its previous value, unless only the sync failed.
+    /// As [`Family::put`](crate::Family::put). The key then keeps its previous value, unless only
+    /// the sync failed.
     pub fn commit(mut self) -> Result<()> {
         self.inner.context.process.check()?;
         match std::mem::replace(&mut self.pieces, Pieces::Failed) {

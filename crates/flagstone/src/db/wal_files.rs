@@ -6,7 +6,7 @@ use crate::base::{FileNumber, file_name};
 use crate::db::DbInner;
 use crate::db::handle::Db;
 
-/// A WAL of the database, as [`Db::wal_files`] lists it.
+/// A WAL of the database, as [`Db::wal_files`](crate::Db::wal_files) lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalFile {
     /// Its number.

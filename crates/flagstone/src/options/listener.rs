@@ -39,7 +39,7 @@ pub trait EventListener: Send + Sync {
     fn on_file_damaged(&self, _file: &DamagedFile) {}
 
     /// A flush or compaction met a key that it cannot process normally (see [`KeyFault`]), and
-    /// continues. Reported for the first [`KEY_FAULTS_MAX`] keys, and for further ones as those are
+    /// continues. Reported for the first `KEY_FAULTS_MAX` keys, and for further ones as those are
     /// corrected or removed.
     fn on_key_fault(&self, _fault: &KeyFault) {}
 
@@ -139,7 +139,7 @@ pub struct KeyFault {
     pub family: ColumnFamilyId,
     /// Name of the column family.
     pub family_name: String,
-    /// The key, or its first [`KEY_FAULT_KEY_MAX`] bytes.
+    /// The key, or its first `KEY_FAULT_KEY_MAX` bytes.
     pub key: Vec<u8>,
     /// What is wrong; the text names the key.
     pub error: Error,

@@ -15,7 +15,7 @@ static AUTO: SharedGroup = SharedGroup::new();
 pub enum MemoryBudget {
     /// No budget.
     None,
-    /// Half of the memory that the process may have ([`memory_limit`]), divided equally among its
+    /// Half of the memory that the process may have (`memory_limit`), divided equally among its
     /// open databases with this setting, and at least 8 MiB for each. The other half is left to the
     /// system's page cache and the program. No budget if the system does not report its memory.
     #[default]

@@ -74,7 +74,7 @@ impl MergeOperator for MissingMergeOperator {
 
 impl ColumnFamilyOptions {
     /// Replaces compaction filters that an OPTIONS file names and the program did not supply by
-    /// [`KeepEverything`]. The database can then be written to, nothing is filtered, and the
+    /// `KeepEverything`. The database can then be written to, nothing is filtered, and the
     /// OPTIONS file keeps naming the filters.
     pub fn stand_in_for_filters(&mut self) {
         for name in [FILTER, FILTER_FACTORY] {

@@ -69,7 +69,7 @@ pub struct LostValue {
     pub has_other_version: bool,
 }
 
-/// What [`super::salvage`] did.
+/// What a salvage did.
 #[derive(Debug, Clone, Default)]
 pub struct SalvageReport {
     /// The source's files, by kind and number.

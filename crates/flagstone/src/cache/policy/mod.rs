@@ -99,22 +99,22 @@ pub trait Policy {
 /// The policies by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PolicyKind {
-    /// [`Lru`].
+    /// The longest unused entry goes first.
     #[default]
     Lru,
-    /// [`Fifo`].
+    /// The oldest goes first.
     Fifo,
-    /// [`Lfu`].
+    /// The least frequently used goes first.
     Lfu,
-    /// [`Segmented::slru`].
+    /// Two queues: an entry that is used again moves to the protected one.
     Slru,
-    /// [`Segmented::s4lru`].
+    /// Four queues: each use moves an entry one queue up.
     S4Lru,
-    /// [`S3Fifo`].
+    /// S3-FIFO.
     S3Fifo,
-    /// [`Sieve`].
+    /// SIEVE.
     Sieve,
-    /// [`TinyLfu`].
+    /// W-TinyLFU.
     WTinyLfu,
 }
 
@@ -131,7 +131,7 @@ impl PolicyKind {
         ("w_tiny_lfu", Self::WTinyLfu),
     ];
 
-    /// An empty policy of this kind, without capacity; `high_priority_ratio` as for [`Lru::new`].
+    /// An empty policy of this kind, without capacity; `high_priority_ratio` as for `Lru::new`.
     pub fn build(self, high_priority_ratio: f64) -> Box<dyn Policy + Send> {
         match self {
             Self::Lru => Box::new(Lru::new(high_priority_ratio)),

@@ -31,7 +31,7 @@ pub struct Fault {
     pub key_range: Option<KeyRange>,
 }
 
-/// What [`Db::verify`] found.
+/// What [`Db::verify`](crate::Db::verify) found.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyReport {
     /// Tables read.
@@ -63,7 +63,7 @@ impl VerifyReport {
     }
 }
 
-/// What [`Db::check`] found.
+/// What [`Db::check`](crate::Db::check) found.
 #[derive(Debug, Clone, Default)]
 pub struct CheckReport {
     /// Files that the MANIFEST or a WAL names.

@@ -9,15 +9,15 @@ use crate::db::handle::Db;
 use crate::db::tree::requested_pauses;
 
 /// Keeps automatic compactions of a family from starting until it is dropped; see
-/// [`Db::hold_automatic_compactions`].
+/// [`Family::hold_compactions`](crate::Family::hold_compactions).
 #[must_use = "compactions begin again when it is dropped"]
 pub struct HeldCompactions<'a> {
     inner: &'a DbInner,
     family: Arc<Family>,
 }
 
-/// Keeps the files of a database until it is dropped: see [`Db::hold_files`]. It does not keep the
-/// database open.
+/// Keeps the files of a database until it is dropped: see
+/// [`Db::hold_files`](crate::Db::hold_files). It does not keep the database open.
 #[must_use = "files are removed again when it is dropped"]
 pub struct HeldFiles {
     inner: Arc<DbInner>,

@@ -59,11 +59,11 @@ pub struct Update {
     /// The operations. Values in blob files have been fetched.
     pub batch: WriteBatch,
     /// Where to continue after either side restarts, provided that the database then holds the same
-    /// writes ([`Db::get_updates_after`]).
+    /// writes ([`Db::updates_after`](crate::Db::updates_after)).
     pub position: UpdatePosition,
 }
 
-/// The writes of a database in order ([`Db::get_updates_since`]).
+/// The writes of a database in order ([`Db::updates_since`](crate::Db::updates_since)).
 pub struct Updates {
     inner: Arc<DbInner>,
     /// The sequence number that is wanted next.
@@ -117,10 +117,10 @@ impl Db {
     /// then get the same sequence numbers. A replica that applied the lost writes would then hold
     /// writes that the database does not have, and miss others. The sequence number alone reveals
     /// this only while the replica is ahead, or if batches end elsewhere. So continue with
-    /// [`Db::get_updates_after`] and the [`Update::position`] of the last applied write, which
-    /// detects it. To prevent it, call [`Db::sync_wal`] before applying updates, and before
-    /// continuing from a copy, which has no position. If every write uses `sync`, this is not
-    /// needed: a write that waits for its sync is not returned.
+    /// [`Db::updates_after`](crate::Db::updates_after) and the [`Update::position`] of the last
+    /// applied write, which detects it. To prevent it, call [`Db::sync_wal`] before applying
+    /// updates, and before continuing from a copy, which has no position. If every write uses
+    /// `sync`, this is not needed: a write that waits for its sync is not returned.
     ///
     /// **Blob files.** Values written to blob files at commit (`blob_write_mode`) are read from
     /// there. Once they are overwritten, the file may be deleted before the WAL. For a replica that
@@ -455,8 +455,8 @@ impl Updates {
         outcome
     }
 
-    /// The sequence number of the next write: where [`Db::get_updates_since`] would go on. See
-    /// [`Update::next_sequence`].
+    /// The sequence number of the next write: where [`Db::updates_since`](crate::Db::updates_since)
+    /// would go on. See [`Update::next_sequence`].
     pub fn next_sequence(&self) -> SequenceNumber {
         self.waiting.as_ref().map_or(self.next, |waiting| waiting.sequence)
     }
