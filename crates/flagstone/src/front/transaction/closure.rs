@@ -16,7 +16,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// How [`Db::transact_with`] goes about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactOptions {
-    /// How often it tries again after a conflict.
+    /// How often it tries again after a conflict; 100 by default.
     pub retries: u32,
     /// How the transaction is written.
     pub write: WriteOptions,
@@ -36,6 +36,10 @@ impl Db {
     /// beginning and in a new transaction, after a pause that grows; so `work` should change
     /// nothing but the transaction. Each transaction reads as of the moment at which it began; in a
     /// [`TransactionDb`](crate::TransactionDb), where it waits for others, as of each read.
+    ///
+    /// Read what the changes depend on with [`Transaction::get_for_update`]: other reads are not
+    /// checked at the commit. `Ok` commits, whatever is in it. To give up, return an error, for
+    /// example one with [`Code::Aborted`](crate::Code::Aborted).
     ///
     /// ```
     /// # use flagstone::Db;

@@ -113,7 +113,8 @@ pub enum TransactionState {
 
 impl Db {
     /// Begins a transaction. It reads the database as it is at each read;
-    /// [`Transaction::set_snapshot`] makes it read as of one moment.
+    /// [`Transaction::set_snapshot`] makes it read as of one moment. Read what your changes depend
+    /// on with [`Transaction::get_for_update`]: other reads are not checked at the commit.
     #[doc(alias = "BeginTransaction")]
     pub fn begin(&self) -> Transaction {
         self.begin_with(&TransactionOptions::default())
