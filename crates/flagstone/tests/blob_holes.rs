@@ -20,6 +20,8 @@ use flagstone::options::{Options, ReadOptions};
 use testkit::HandClock;
 
 const VALUE: usize = 64 << 10;
+/// A job's thread does what the job leaves to do: none finds the job's version in the way.
+const ONE_THREAD: &str = "max_background_jobs=1";
 
 /// Files of 16 values.
 fn options(more: &str) -> Options {
@@ -123,7 +125,7 @@ fn large_values_that_are_overwritten_leave_the_disk_and_nothing_is_moved() {
     }
     let directory = temporary();
     let mut contents = Contents::new();
-    let db = Db::open(directory.path(), &options("")).unwrap();
+    let db = Db::open(directory.path(), &options(ONE_THREAD)).unwrap();
     let usage = overwrite(&db, &mut contents);
     assert_eq!(db.statistics().get(Ticker::BlobGcRelocatedKeys), 0);
     assert!(db.statistics().get(Ticker::BlobPunchedBytes) > 0);
