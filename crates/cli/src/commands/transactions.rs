@@ -91,21 +91,21 @@ fn commit(db: &Db, options: &WriteOptions, name: &[u8]) -> Result<(), Failure> {
     let Err(error) = TwoPhase::of(db).commit(options, name, &WriteBatch::new()) else {
         return Ok(());
     };
-    let merges = |one: &PreparedTransaction| {
-        let mut operations = one.operations().iter();
-        operations.any(|operation| matches!(operation, Ok(Operation::Merge { .. })))
+    let refused = TwoPhase::of(db).prepared().into_iter().find(|one| one.name() == name);
+    let Some(refused) = refused.filter(|_| error.code() == Code::InvalidArgument) else {
+        return Err(error.into());
     };
-    let is_refused = error.code() == Code::InvalidArgument;
-    let mut prepared = TwoPhase::of(db).prepared().into_iter();
-    if is_refused && prepared.any(|one| one.name() == name && merges(&one)) {
+    let there: Vec<_> = db.column_families().iter().map(|family| family.id()).collect();
+    let lacks_families = refused.families().iter().any(|id| !there.contains(id));
+    if lacks_families && !options.ignore_missing_column_families {
+        let message = format!("{error} (here: --ignore-missing-families)");
+        return Err(Failure::Other(message));
+    }
+    let is_merge = |operation| matches!(operation, Ok(Operation::Merge { .. }));
+    if refused.operations().iter().any(is_merge) {
         return Err(Failure::Other(format!(
             "{error}. It merges values: only the program with its merge operator can commit it"
         )));
-    }
-    let missing = " with ignore_missing_column_families";
-    if is_refused && let Some((before, after)) = error.message().split_once(missing) {
-        let message = format!("{before} with --ignore-missing-families{after}");
-        return Err(Failure::Other(message));
     }
     Err(error.into())
 }

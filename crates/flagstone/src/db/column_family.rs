@@ -72,10 +72,11 @@ impl Db {
     /// files get other numbers.
     ///
     /// # Errors
-    /// `InvalidArgument`: no source; a name that is empty or taken; options out of range; another
-    /// comparator; ranges that overlap; a directory that is no export, has WALs with entries of the
-    /// family, or more families to choose from. `Corruption`: a file is missing or damaged. `Busy`:
-    /// the directory is open elsewhere. `ShutdownInProgress`; `IoError`.
+    /// `InvalidArgument`: there is no source, the name is empty or taken, options are out of range,
+    /// the comparator differs, or the sources' key ranges overlap. A directory is no export, has
+    /// WALs with entries, or has several families and `column_family` names none. `Corruption`: a
+    /// file is missing or damaged. `Busy`: the directory is open elsewhere. `ShutdownInProgress`;
+    /// `IoError`.
     pub fn create_column_family_with_import(
         &self,
         name: &str,
@@ -195,25 +196,18 @@ impl DbInner {
     pub(super) fn create_family_with_files(
         &self,
         held_back: &WritesHeldBack<'_>,
-        (name, options): (&str, &ColumnFamilyOptions),
+        spec: FamilySpec,
+        options: &ColumnFamilyOptions,
         files: VersionEdit,
     ) -> (bool, Result<Arc<Family>>) {
-        let spec = self.spec_of(name, options).and_then(|spec| {
-            self.check_directories(std::slice::from_ref(&spec))?;
-            Ok(spec)
-        });
-        let spec = match spec {
-            Ok(spec) => spec,
-            Err(error) => return (false, Err(error)),
-        };
         let newest = files.new_files.iter().map(|(_, file)| file.largest_seqno).max();
-        let (paths, mut may_be_named) = (spec.paths.clone(), false);
+        let (name, paths, mut may_be_named) = (spec.name.clone(), spec.paths.clone(), false);
         let brought = ObsoleteFile::added_by(&files, &paths);
         let created = held_back.add_family(newest.unwrap_or(0), |wal| {
             may_be_named = true;
             let added = self.tree.create_families(
                 |versions| Ok(vec![versions.import_column_family(spec, wal, files)?]),
-                |_, id, version| self.new_family(id, name, options, version, wal),
+                |_, id, version| self.new_family(id, &name, options, version, wal),
             );
             added.inspect_err(|_| self.tree.settle_later(brought))
         });
@@ -221,7 +215,11 @@ impl DbInner {
         (may_be_named, created)
     }
 
-    fn spec_of(&self, name: &str, options: &ColumnFamilyOptions) -> Result<FamilySpec> {
+    /// What the MANIFEST is told of a new family, whose directories are made.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an empty name; those of the file system.
+    pub(super) fn spec_of(&self, name: &str, options: &ColumnFamilyOptions) -> Result<FamilySpec> {
         if name.is_empty() {
             return Err(Error::invalid_argument("a column family's name must not be empty"));
         }
@@ -237,7 +235,7 @@ impl DbInner {
     }
 
     /// Whether files can be written to the families' directories as the options ask.
-    fn check_directories(&self, specs: &[FamilySpec]) -> Result<()> {
+    pub(super) fn check_directories(&self, specs: &[FamilySpec]) -> Result<()> {
         if !self.context.settings.load().use_direct_io_for_flush_and_compaction {
             return Ok(());
         }

@@ -69,7 +69,7 @@ pub struct PinningIterator {
     pub kept_alone: Kept,
 }
 
-/// Who keeps what could be let go of, from [`Db::pins`](crate::Db::pins).
+/// The snapshots and iterators that keep old data, from [`Db::pins`](crate::Db::pins).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pins {
     /// How many snapshots there are.

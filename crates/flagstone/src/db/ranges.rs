@@ -11,7 +11,7 @@ use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
 use crate::db::tables::Tables;
 use crate::db::tree::compaction_job::CompactionJob;
-use crate::manifest::{TableFile, Version};
+use crate::manifest::TableFile;
 use crate::options::{
     BottommostLevelCompaction, CompactRangeOptions, FlushOptions, SizeApproximationOptions,
     WriteOptions,
@@ -83,15 +83,15 @@ impl Db {
         let flush = FlushOptions { allow_write_stall: true, ..FlushOptions::default() };
         self.flush(family, &flush)?;
         let version = family.0.current.load().version.clone();
-        let Some((smallest, largest)) = bounds(&version) else { return Ok(()) };
+        let Some((smallest, largest)) = version.key_bounds() else { return Ok(()) };
         let (mut batch, mut ranges) = (WriteBatch::new(), Vec::new());
-        if user.compare(&smallest, begin).is_lt() {
-            batch.delete_range_cf(family, &smallest, begin)?;
+        if user.compare(smallest, begin).is_lt() {
+            batch.delete_range_cf(family, smallest, begin)?;
             ranges.push((None, Some(begin)));
         }
-        if user.compare(&largest, end).is_ge() {
-            batch.delete_range_cf(family, end, &largest)?;
-            batch.delete_cf(family, &largest)?;
+        if user.compare(largest, end).is_ge() {
+            batch.delete_range_cf(family, end, largest)?;
+            batch.delete_cf(family, largest)?;
             ranges.push((Some(end), None));
         }
         if ranges.is_empty() {
@@ -150,19 +150,6 @@ impl Db {
             .map(|(start, end)| approximate_size(inner, &family.0, start, end, options))
             .collect()
     }
-}
-
-/// The smallest and the largest user key in tables.
-fn bounds(version: &Version) -> Option<(Vec<u8>, Vec<u8>)> {
-    let user = &version.comparator.user;
-    let files = version
-        .files()
-        .map(|(_, file)| (file.meta.smallest.user_key(), file.meta.largest.user_key()));
-    let (smallest, largest) = files.reduce(|a, b| {
-        let smallest = if user.compare(a.0, b.0).is_le() { a.0 } else { b.0 };
-        (smallest, if user.compare(a.1, b.1).is_ge() { a.1 } else { b.1 })
-    })?;
-    Some((smallest.to_vec(), largest.to_vec()))
 }
 
 fn approximate_size(

@@ -167,9 +167,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// - `InvalidArgument`: no source; a name that is empty or taken; options out of range; another
-    ///   comparator; ranges that overlap; a directory that is no export, that has WALs with entries
-    ///   of the family, or more than one family to choose from.
+    /// - `InvalidArgument`: there is no source, the name is empty or taken, options are out of
+    ///   range, the comparator differs, or the sources' key ranges overlap. A directory is no
+    ///   export, has WALs with entries, or has several families and `column_family` names none.
     /// - `Corruption`: a file is missing or damaged. `Busy`: the directory is open elsewhere.
     /// - `ShutdownInProgress`; `IoError`.
     #[doc(alias = "CreateColumnFamilyWithImport")]

@@ -229,6 +229,17 @@ impl Version {
         self.levels.iter().rposition(|files| !files.is_empty())
     }
 
+    /// The smallest and the largest user key of all tables, if there are any.
+    pub fn key_bounds(&self) -> Option<(&[u8], &[u8])> {
+        let user = &self.comparator.user;
+        let each = self.files().map(|(_, file)| &file.meta);
+        let each = each.map(|meta| (meta.smallest.user_key(), meta.largest.user_key()));
+        each.reduce(|a, b| {
+            let smallest = if user.compare(b.0, a.0).is_lt() { b.0 } else { a.0 };
+            (smallest, if user.compare(b.1, a.1).is_gt() { b.1 } else { a.1 })
+        })
+    }
+
     /// The largest sequence number of any table.
     pub fn largest_seqno(&self) -> u64 {
         self.files().map(|(_, file)| file.meta.largest_seqno).max().unwrap_or(0)

@@ -299,10 +299,8 @@ impl Arena {
     /// for each; [`Self::ahead`] is what to make.
     pub(super) fn asks_ahead(&mut self) -> bool {
         let is_large = self.next_chunk_size == self.block_size && self.block_size >= HUGE_PAGE_SIZE;
-        let is_time = is_large
-            && matches!(self.next, Next::Early)
-            && !self.chunks.is_empty()
-            && self.rest.size <= self.block_size / 2;
+        let is_time =
+            is_large && matches!(self.next, Next::Early) && self.rest.size <= self.block_size / 2;
         if is_time {
             self.next = Next::Asked;
         }

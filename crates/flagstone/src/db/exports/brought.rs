@@ -60,8 +60,8 @@ impl<'a> Brought<'a> {
                 edit.blob_file_garbages.push(BlobFileGarbage { number, count, bytes });
             }
         }
-        // Of two sources no table of the one is newer than one of the other; RocksDB wants ranks
-        // to differ all the same.
+        // Tables of different sources share no keys, so neither is newer. RocksDB still requires
+        // different ranks.
         let before = self.epoch;
         for (level, file) in source.tables() {
             let mut meta = self.bring_table(source, (level, file), &mapping, (edit, links))?;

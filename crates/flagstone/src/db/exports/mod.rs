@@ -31,8 +31,7 @@ use crate::db::exports::brought::Brought;
 use crate::db::exports::source::Source;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
-use crate::db::settings::data_paths;
-use crate::db::tree::{directories, ingestion};
+use crate::db::tree::ingestion;
 use crate::manifest::VersionEdit;
 use crate::options::{ColumnFamilyOptions, ImportColumnFamilyOptions};
 
@@ -131,9 +130,10 @@ impl Import<'_> {
         let opened = sources.iter().map(|from| Source::open(inner, from, options, how));
         let sources = opened.collect::<Result<Vec<_>>>()?;
         check_disjoint(&sources, options)?;
-        let paths = data_paths(&inner.context.path, &inner.context.settings.load().db, options)?;
-        directories::make_data_directories(&inner.tree, &paths)?;
-        let mut brought = Brought::new(inner, paths.directory(0).clone(), (name, options));
+        let spec = inner.spec_of(name, options)?;
+        inner.check_directories(std::slice::from_ref(&spec))?;
+        let directory = spec.paths.directory(0).clone();
+        let mut brought = Brought::new(inner, directory, (name, options));
         let mut files = VersionEdit::new(inner.tree.reserve_family()?);
         for source in &sources {
             brought.bring(source, &mut files, how.move_files)?;
@@ -142,7 +142,7 @@ impl Import<'_> {
         let held_back = inner.pipeline.hold_back_writes()?;
         inner.pipeline.sync_wal()?;
         let (may_be_named, outcome) =
-            inner.create_family_with_files(&held_back, (name, options), files);
+            inner.create_family_with_files(&held_back, spec, options, files);
         drop(held_back);
         if may_be_named {
             brought.keep();
@@ -164,9 +164,9 @@ fn check_disjoint(sources: &[Source], options: &ColumnFamilyOptions) -> Result<(
             let message = format!("sequence number {} leaves too few for later", source.newest());
             return Err(Error::invalid_argument(message).at(source.directory()));
         }
-        let Some((smallest, largest)) = source.bounds(user) else { continue };
+        let Some((smallest, largest)) = source.bounds() else { continue };
         let overlaps = |other: &&Source| {
-            other.bounds(user).is_some_and(|(first, last)| {
+            other.bounds().is_some_and(|(first, last)| {
                 user.compare(first, largest).is_le() && user.compare(smallest, last).is_le()
             })
         };

@@ -59,7 +59,6 @@ impl Rewrite<'_> {
         builder.note_bounds(meta.smallest.as_key(), meta.largest.as_key());
         let written = builder.finish()?;
         file.sync()?;
-        let properties = table_properties(self.context, target, written.size)?;
         let references = meta.blob_references.as_ref().map(|known| {
             let files = known.files().iter().map(|&(file, bytes)| Ok((self.mapped(file)?, bytes)));
             Ok::<_, Error>(BlobReferences::new(known.others, files.collect::<Result<_>>()?))
@@ -72,12 +71,9 @@ impl Rewrite<'_> {
             blob_references: references.transpose()?.flatten(),
             file_checksum: Vec::new(),
             file_checksum_function: String::new(),
-            unique_id: properties.unique_id(),
-            entry_stats: Some(EntryStats::of(&properties)),
-            tail_size: match properties.tail_start_offset {
-                0 => 0,
-                start => written.size.saturating_sub(start),
-            },
+            unique_id: written.unique_id,
+            entry_stats: Some(EntryStats::of(&written.properties)),
+            tail_size: written.tail_size,
             ..meta.clone()
         })
     }
@@ -130,13 +126,4 @@ impl Rewrite<'_> {
             ..table_builder_settings(options, self.level, is_last)
         }
     }
-}
-
-fn table_properties(
-    context: &Context,
-    path: &Path,
-    size: u64,
-) -> Result<crate::sst::TableProperties> {
-    let file = context.env.fs.open_random_access(path, IoMode::Buffered)?;
-    crate::sst::read_table_properties(file, size)
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::{
-    Comparator, DataPaths, Error, InternalIterator, InternalKeyComparator, Result, SequenceNumber,
+    DataPaths, Error, InternalIterator, InternalKeyComparator, Result, SequenceNumber,
 };
 use crate::blob::{BlobFileReader, BlobFileScan};
 use crate::db::DbInner;
 use crate::db::exports::ExportedFamily;
+use crate::db::tree::directories::{exists, is_database};
 use crate::env::{Env, FileLock, FileSystem, IoMode, RandomAccessFile};
 use crate::manifest::{
     Family, FamilyListing, FamilySpec, FileMetadata, TableFile, list_column_families, read_family,
@@ -39,8 +40,7 @@ impl Source {
     ) -> Result<Self> {
         let (env, directory) = (&inner.context.env, &exported.directory);
         let fs = &env.fs;
-        let current = file_name::current(directory);
-        if fs.metadata(&current).is_err_and(|error| error.is_not_found()) {
+        if !is_database(&**fs, directory)? {
             let message =
                 "the directory is no export, or the export was interrupted: there is no CURRENT";
             return Err(Error::invalid_argument(message).at(directory));
@@ -78,9 +78,8 @@ impl Source {
         let loaded = load_latest(env, &self.directory)?;
         let elsewhere = loaded.map(|loaded| loaded.options.db.wal_dir).unwrap_or_default();
         let elsewhere = PathBuf::from(elsewhere);
-        let is_there = |path: &Path| self.fs.metadata(path).is_ok();
         // The OPTIONS of a copy by RocksDB may name the original, whose WALs are its own.
-        if is_there(&elsewhere) && !is_there(&file_name::current(&elsewhere)) {
+        if exists(&*self.fs, &elsewhere)? && !is_database(&*self.fs, &elsewhere)? {
             directories.push(elsewhere);
         }
         for directory in directories {
@@ -190,14 +189,8 @@ impl Source {
     }
 
     /// The smallest and the largest user key.
-    pub(super) fn bounds(&self, user: &Comparator) -> Option<(&[u8], &[u8])> {
-        let bounds = self
-            .tables()
-            .map(|(_, file)| (file.meta.smallest.user_key(), file.meta.largest.user_key()));
-        bounds.reduce(|a, b| {
-            let smallest = if user.compare(a.0, b.0).is_le() { a.0 } else { b.0 };
-            (smallest, if user.compare(a.1, b.1).is_ge() { a.1 } else { b.1 })
-        })
+    pub(super) fn bounds(&self) -> Option<(&[u8], &[u8])> {
+        self.family.current.key_bounds()
     }
 
     /// Removes the export; best effort. CURRENT goes first: what may stay is no export.

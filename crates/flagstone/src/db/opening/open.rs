@@ -27,7 +27,7 @@ use crate::db::opening::wal_directory::{check_newest_wal, check_wals_are_not_her
 use crate::db::settings::{data_paths, memtable_settings};
 use crate::db::tables::{Tables, read_mode};
 use crate::db::tree::directories::{
-    self, check_directory, check_files_are_not_here, make_directory,
+    self, check_directory, check_files_are_not_here, exists, is_database, make_directory,
 };
 use crate::db::tree::directory_owner::check_owner;
 use crate::db::tree::family_state::FamilyState;
@@ -170,19 +170,7 @@ fn check_families(
 pub(crate) fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
     match manifest::list_column_families(env, path) {
         Ok(listings) => Ok(listings.into_iter().map(|listing| listing.name).collect()),
-        Err(error) if error.is_not_found() && !exists(env, &file_name::current(path))? => {
-            Ok(Vec::new())
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Whether there is such a file; not to know is an error, or a database could be taken for a new
-/// one.
-fn exists(env: &Env, path: &Path) -> Result<bool> {
-    match env.fs.metadata(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) if error.is_not_found() && !is_database(&*env.fs, path)? => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }
@@ -204,7 +192,7 @@ struct Opening<'a> {
 impl Opening<'_> {
     fn run(mut self) -> Result<Arc<DbInner>> {
         let env = &self.options.env;
-        let is_new = !exists(env, &file_name::current(self.path))?;
+        let is_new = !is_database(&*env.fs, self.path)?;
         if is_new && (self.read_only || !self.options.db.create_if_missing) {
             return Err(self.no_database());
         }
@@ -219,7 +207,7 @@ impl Opening<'_> {
         elsewhere
             .iter()
             .try_for_each(|directory| check_directory(&*env.fs, self.path, directory))?;
-        let was_opened = exists(env, &file_name::lock(self.path))?;
+        let was_opened = exists(&*env.fs, &file_name::lock(self.path))?;
         let names = Names::new(env.fs.clone());
         let lock = if self.read_only {
             None
@@ -397,7 +385,7 @@ impl Opening<'_> {
 
     fn refuse_files_of(&self, directory: &Path, is_data: impl Fn(&FileKind) -> bool) -> Result<()> {
         let fs = &self.options.env.fs;
-        if !exists(&self.options.env, directory)? {
+        if !exists(&*self.options.env.fs, directory)? {
             return Ok(());
         }
         for name in fs.list(directory)? {

@@ -184,7 +184,12 @@ pub(in crate::db) fn id_of(fs: &dyn FileSystem, directory: &Path) -> Result<Opti
 
 /// Whether there is a file CURRENT.
 pub(in crate::db) fn is_database(fs: &dyn FileSystem, directory: &Path) -> Result<bool> {
-    match fs.metadata(&file_name::current(directory)) {
+    exists(fs, &file_name::current(directory))
+}
+
+/// Whether there is such a file or directory; not to know is an error.
+pub(in crate::db) fn exists(fs: &dyn FileSystem, path: &Path) -> Result<bool> {
+    match fs.metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),
         Err(error) => Err(error),

@@ -241,8 +241,9 @@ impl Transaction {
         self.rollback_with(&WriteOptions::default())
     }
 
-    /// The same, as `options` say. After a power loss the transaction may be prepared again, unless
-    /// this is synced. The options concern only one that is prepared.
+    /// Rolls the transaction back with these write options. Without `sync`, a prepared transaction
+    /// may be prepared again after a power loss. The options have no effect on a transaction that
+    /// is not prepared.
     ///
     /// # Errors
     /// As [`Transaction::rollback`]; `InvalidArgument` with `disable_wal` if it is prepared.

@@ -42,7 +42,7 @@ fn unparked(db: &Db, locking: &Arc<Locking>, name: &[u8], parked: Parked) -> Tra
     transaction
 }
 
-/// The handles of all that are prepared and that nobody has. After an error all stay parked.
+/// Returns handles of all prepared transactions that have none. After an error, all stay parked.
 pub(in crate::front) fn all_unparked(db: &Db) -> Result<Vec<Transaction>> {
     let engine = db.stamping();
     let Some(locking) = engine.locking() else { return Ok(Vec::new()) };

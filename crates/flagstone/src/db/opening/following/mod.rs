@@ -51,10 +51,11 @@ use crate::db::opening::following::wals::WalTail;
 use crate::db::opening::open::no_database;
 use crate::db::settings::{data_paths, memtable_settings};
 use crate::db::tables::{Tables, of_named_file, read_mode};
+use crate::db::tree::directories::is_database;
 use crate::db::tree::following::{self, FollowedMemtables};
 use crate::db::tree::state::LiveWal;
 use crate::env::{
-    Env, FileSystem, FollowedFiles, IoMode, Names, RandomAccessFile, is_out_of_descriptors,
+    FileSystem, FollowedFiles, IoMode, Names, RandomAccessFile, is_out_of_descriptors,
 };
 use crate::manifest::{FamilySpec, ManifestTail, VersionSet, WantedFamilies};
 use crate::memtable::ArenaPool;
@@ -492,7 +493,7 @@ fn open_manifest(path: &Path, options: &Options, choice: &Arc<Choice>) -> Result
     loop {
         match ManifestTail::open(env.clone(), path, wanted.clone()) {
             Err(error) if error.is_not_found() => {
-                if !has_current(env, path)? {
+                if !is_database(&*env.fs, path)? {
                     return Err(no_database(path));
                 }
                 looks += 1;
@@ -502,14 +503,6 @@ fn open_manifest(path: &Path, options: &Options, choice: &Arc<Choice>) -> Result
             }
             opened => return opened,
         }
-    }
-}
-
-fn has_current(env: &Env, path: &Path) -> Result<bool> {
-    match env.fs.metadata(&crate::base::file_name::current(path)) {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(error),
     }
 }
 

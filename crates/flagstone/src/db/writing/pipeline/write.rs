@@ -163,7 +163,7 @@ impl Pipeline {
         let Appended { first, committed, turn, ahead } = appended;
         self.insert(&pins, families, batch, first, &turn)?;
         let turn = turn.done();
-        // Nobody waits for this write any more: it is inserted.
+        // This write is inserted: no other write waits for this thread.
         for to in families.ids().filter_map(|id| pins.get(id)) {
             to.fetch_ahead();
         }
