@@ -244,6 +244,11 @@ impl Prepared {
         self.undecided.values().any(Transaction::shares_numbers)
     }
 
+    /// The oldest WAL that has something undecided.
+    pub(in crate::db) fn oldest_wal(&self) -> Option<FileNumber> {
+        self.undecided.values().map(Transaction::oldest_wal).min()
+    }
+
     /// What is not decided.
     pub(in crate::db) fn into_undecided(self) -> BTreeMap<Vec<u8>, Transaction> {
         self.undecided

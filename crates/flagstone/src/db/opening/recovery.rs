@@ -214,6 +214,7 @@ impl DbInner {
         if keep_in_memory {
             self.sync_kept_wals(&recovered)?;
         } else {
+            self.keep_wals_of_prepared(&mut recovered)?;
             let filled = self.tree.filled_families();
             for id in filled {
                 self.flush_recovered(id, &mut recovered.edits)?;
@@ -232,20 +233,46 @@ impl DbInner {
         self.settle(unsettled)
     }
 
-    /// The process that wrote them may have died before it synced: what is synced from now on comes
-    /// after. Or it died of a sync that failed: the system then takes for clean what it has of the
-    /// file, and no sync writes that to the disk. So what was replayed is written once more.
     fn sync_kept_wals(&self, recovered: &Recovered) -> Result<()> {
         if recovered.outcome.records > 0 {
             Sometimes::RecoveryKeptMemtables.reached();
         }
         for wal in &recovered.wals {
-            let path = file_name::wal(&self.context.wal_directory, wal.number);
-            let file = self.context.env.fs.reopen_writable(&path)?;
-            write_again(&*file)?;
-            file.sync()?;
+            self.sync_kept_wal(wal.number, None)?;
         }
         Ok(())
+    }
+
+    /// WALs stay while they hold a transaction that is prepared. The next opening does not replay
+    /// them, so it cannot tell damage that was accepted here from damage that hides something:
+    /// they are cut behind what was replayed, which also gives back what was reserved.
+    ///
+    /// The newest one comes first. If the machine stops on the way, an older one still ends where
+    /// this replay ended, and what stood in newer ones is gone.
+    fn keep_wals_of_prepared(&self, recovered: &mut Recovered) -> Result<()> {
+        let Some(oldest) = recovered.prepared.oldest_wal() else { return Ok(()) };
+        let replayed = &recovered.outcome.wals;
+        for wal in recovered.wals.iter_mut().rev().take_while(|wal| wal.number >= oldest) {
+            let end = replayed.iter().find(|replayed| replayed.number == wal.number);
+            let end = end.map(|replayed| replayed.good_until);
+            self.sync_kept_wal(wal.number, end)?;
+            wal.bytes = end.unwrap_or(wal.bytes);
+        }
+        Ok(())
+    }
+
+    /// The process that wrote it may have died before it synced: what is synced from now on comes
+    /// after. Or it died of a sync that failed: the system then takes for clean what it has of the
+    /// file, and no sync writes that to the disk. So what it holds, up to `end` if that is given,
+    /// is written once more.
+    fn sync_kept_wal(&self, number: FileNumber, end: Option<u64>) -> Result<()> {
+        let path = file_name::wal(&self.context.wal_directory, number);
+        let file = self.context.env.fs.reopen_writable(&path)?;
+        if let Some(end) = end {
+            file.truncate(end)?;
+        }
+        write_again(&*file)?;
+        file.sync()
     }
 
     /// Shows readers what was replayed; nothing is written.
