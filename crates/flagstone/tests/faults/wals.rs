@@ -262,3 +262,26 @@ fn a_synced_commit_syncs_what_was_prepared_before_a_flush() {
     let db = world.open_after_power_loss(Survival::Lost).unwrap();
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
+
+/// A WAL that stays for what is prepared ended with a torn record. The database opened; when it was
+/// opened again, the same record was taken for damage that hides something.
+#[test]
+fn a_torn_record_that_was_accepted_once_does_not_come_back() {
+    let mut world = World::new(&[("allow_2pc", "true")]);
+    let db = world.open().unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(b"key", b"value").unwrap();
+    TwoPhase::of(&db).prepare(&WriteOptions::default(), "one", batch).unwrap();
+    db.put("torn", "value").unwrap();
+    let wal = db.wal_files().pop().unwrap();
+    world.die(db);
+    let file = world.disk.reopen_writable(&wal.path).unwrap();
+    file.write_at(wal.size - 1, b"?").unwrap();
+    for _ in 0..3 {
+        let db = world.open().unwrap();
+        assert_eq!(TwoPhase::of(&db).prepared().len(), 1);
+        assert!(db.get("torn").unwrap().is_none());
+        db.put("later", "value").unwrap();
+        world.die(db);
+    }
+}
