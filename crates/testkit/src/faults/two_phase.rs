@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use flagstone::base::Result;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, TwoPhase};
-use flagstone::options::WriteOptions;
+use flagstone::options::{Options, WriteOptions};
 
 use super::life::Life;
 use super::past::Fate;
@@ -22,8 +22,11 @@ pub enum Way {
 }
 
 /// The transactions that may be listed as prepared, by name.
-#[derive(Default)]
-pub struct Known(BTreeMap<Vec<u8>, Listing>);
+pub struct Known {
+    listings: BTreeMap<Vec<u8>, Listing>,
+    /// Whether the WAL waits in memory: what is acknowledged may die with the process.
+    waits_in_memory: bool,
+}
 
 /// Whether a transaction is listed as prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,19 +36,28 @@ enum Listing {
 }
 
 impl Known {
+    /// What is known of an empty database.
+    pub fn new(options: &Options) -> Self {
+        Self { listings: BTreeMap::new(), waits_in_memory: options.manual_wal_flush }
+    }
+
     fn note_prepare(&mut self, name: &[u8], fate: Fate) {
-        match fate {
-            Fate::Acknowledged => self.0.insert(name.to_vec(), Listing::Must),
-            Fate::Unknown => self.0.insert(name.to_vec(), Listing::May),
-            Fate::Refused => None,
-        };
+        self.note(name, fate, Some(Listing::Must));
     }
 
     fn note_decision(&mut self, name: &[u8], fate: Fate) {
-        match fate {
-            Fate::Acknowledged => self.0.remove(name),
-            Fate::Unknown => self.0.insert(name.to_vec(), Listing::May),
-            Fate::Refused => None,
+        self.note(name, fate, None);
+    }
+
+    fn note(&mut self, name: &[u8], fate: Fate, acknowledged: Option<Listing>) {
+        let listing = match fate {
+            Fate::Acknowledged if !self.waits_in_memory => acknowledged,
+            Fate::Acknowledged | Fate::Unknown => Some(Listing::May),
+            Fate::Refused => return,
+        };
+        match listing {
+            Some(listing) => self.listings.insert(name.to_vec(), listing),
+            None => self.listings.remove(name),
         };
     }
 
@@ -58,13 +70,13 @@ impl Known {
         let listed: BTreeMap<_, _> =
             prepared.iter().map(|one| (one.name().to_vec(), Listing::Must)).collect();
         for name in listed.keys() {
-            assert!(self.0.contains_key(name), "{} is listed", name.escape_ascii());
+            assert!(self.listings.contains_key(name), "{} is listed", name.escape_ascii());
         }
-        for (name, listing) in &self.0 {
+        for (name, listing) in &self.listings {
             let may_miss = *listing == Listing::May;
             assert!(may_miss || listed.contains_key(name), "{} is lost", name.escape_ascii());
         }
-        self.0 = listed;
+        self.listings = listed;
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn open_for_transactions(life: &mut Life) {
 }
 
 pub(super) fn open_for_two_phases(life: &mut Life) {
-    life.way = Way::TwoPhases(Known::default());
+    life.way = Way::TwoPhases(Known::new(&life.options));
     open(life);
 }
 
