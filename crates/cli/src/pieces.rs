@@ -15,8 +15,8 @@ pub const PIECE_SIZE: usize = 1 << 20;
 pub enum Pieces<'a> {
     /// All of it.
     Whole(&'a [u8]),
-    /// A large one, read as it is passed on.
-    Large(Box<ValueReader>),
+    /// One that is read as it is passed on, if it is large.
+    Reader(Box<ValueReader>),
 }
 
 impl Pieces<'_> {
@@ -24,7 +24,7 @@ impl Pieces<'_> {
     pub fn size(&self) -> u64 {
         match self {
             Self::Whole(value) => value.len() as u64,
-            Self::Large(reader) => reader.size(),
+            Self::Reader(reader) => reader.size(),
         }
     }
 
@@ -39,7 +39,7 @@ impl Pieces<'_> {
                 *value = rest;
                 Some(piece).filter(|piece| !piece.is_empty()).map(Piece::Part)
             }
-            Self::Large(reader) => reader.next_piece()?.map(Piece::Read),
+            Self::Reader(reader) => reader.next_piece()?.map(Piece::Read),
         })
     }
 

@@ -108,15 +108,7 @@ impl Opened {
         }
     }
 
-    /// The value of a key.
-    pub fn get(&self, family: &ColumnFamily, key: &[u8]) -> Result<Option<Value>, Failure> {
-        Ok(match self {
-            Self::Plain(db) => db.get_cf(family, key)?,
-            Self::Stamped(db, _) => db.get_with(&ReadOptions::default(), family, key)?,
-        })
-    }
-
-    /// The value of a key, if it is a large one that can be read piece by piece.
+    /// A reader of the value of a key.
     pub fn get_in_pieces(
         &self,
         family: &ColumnFamily,
@@ -293,7 +285,7 @@ impl Cursor {
             Self::Stamped(iter) => iter.value_in_pieces()?,
         };
         Ok(match (large, self) {
-            (Some(reader), _) => Pieces::Large(Box::new(reader)),
+            (Some(reader), _) => Pieces::Reader(Box::new(reader)),
             (None, Self::Plain(iter)) => Pieces::Whole(iter.value()?),
             (None, Self::Stamped(iter)) => Pieces::Whole(iter.value()?),
         })

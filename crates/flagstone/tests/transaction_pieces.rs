@@ -98,7 +98,7 @@ fn what_is_streamed_is_seen_by_the_transaction_alone_until_it_is_committed() {
         assert_eq!(db.get("film").unwrap().unwrap(), "an old one");
         assert_eq!(*transaction.get(&db, "film").unwrap().unwrap(), film(1)[..]);
         let view = transaction.family(&db).unwrap();
-        let mut pieces = view.get_in_pieces("film").unwrap().expect("a large value");
+        let mut pieces = view.get_in_pieces("film").unwrap().expect("it was put");
         let mut read = Vec::new();
         while let Some(piece) = pieces.next_piece().unwrap() {
             read.extend_from_slice(&piece);
@@ -107,12 +107,12 @@ fn what_is_streamed_is_seen_by_the_transaction_alone_until_it_is_committed() {
         let mut cursor = view.cursor(&ReadOptions::default()).unwrap();
         cursor.seek("b");
         assert_eq!(cursor.key(), b"film");
-        assert!(cursor.value_in_pieces().unwrap().is_some());
+        assert_eq!(cursor.value_in_pieces().unwrap().size(), film(1).len() as u64);
         assert_eq!(cursor.value().unwrap(), film(1));
         cursor.next();
         assert_eq!(cursor.key(), b"z");
         assert_eq!(cursor.value().unwrap(), b"last");
-        assert!(cursor.value_in_pieces().unwrap().is_none());
+        assert_eq!(cursor.value_in_pieces().unwrap().next_piece().unwrap().unwrap(), "last");
         cursor.prev();
         assert_eq!(cursor.value().unwrap(), film(1));
         let many = view.get_many(&["a", "film", "no"]).unwrap();
@@ -193,7 +193,10 @@ fn later_changes_of_the_transaction_lie_over_it() {
         };
         check(&|key| transaction.get(&db, key).unwrap().map(|value| value.to_vec()));
         let view = transaction.family(&db).unwrap();
-        assert!(view.get_in_pieces("merged").unwrap().is_none());
+        let size = |key| view.get_in_pieces(key).unwrap().map(|reader| reader.size());
+        assert_eq!(size("merged"), Some(film(2).len() as u64 + 8));
+        assert_eq!(size("replaced"), Some(5));
+        assert_eq!(size("deleted"), None);
         let entries: Vec<_> = view.iter().map(|entry| entry.unwrap()).collect();
         assert_eq!(entries.len(), 3);
         transaction.commit().unwrap();

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::ops::Range;
 
 use clap::Args;
+use flagstone::ValueReader;
 
 use crate::arguments::{Common, Place};
 use crate::database::{self, Access};
-use crate::failure::{Outcome, Verdict, say};
+use crate::failure::{Failure, Outcome, Verdict, say};
 use crate::output::Output;
 use crate::pieces::{Pieces, print_json};
 use crate::stamped::Ttl;
@@ -54,38 +55,26 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let key = place.notation().read("the key", &arguments.key)?;
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
-    let large = match &arguments.range {
-        None => db.get_in_pieces(&family, &key)?,
-        Some(_) => None,
-    };
-    let found = match (&large, &arguments.range) {
-        (Some(_), _) => None,
-        (None, None) => db.get(&family, &key)?,
-        (None, Some(range)) => db.get_range(&family, &key, range.clone())?,
-    };
     let notation = place.notation();
-    let value = match (large, &found) {
-        (Some(reader), _) => Pieces::Large(Box::new(reader)),
-        (None, Some(value)) => Pieces::Whole(value),
-        (None, None) => {
-            let key = notation.show(&key);
-            say(format_args!("key '{key}' is not in column family '{}'", text::name(&place.cf)));
-            return Ok(Verdict::Faulty);
-        }
+    let read = || -> Result<Option<Pieces<'_>>, Failure> {
+        let reader = match &arguments.range {
+            None => db.get_in_pieces(&family, &key)?,
+            Some(range) => db.get_range(&family, &key, range.clone())?.map(ValueReader::from),
+        };
+        Ok(reader.map(|reader| Pieces::Reader(Box::new(reader))))
     };
-    // A value that is printed piece by piece is read once before, to know whether it is text.
-    let again = match &value {
-        Pieces::Large(_) if common.json => db.get_in_pieces(&family, &key)?,
-        _ => None,
+    let missing = || {
+        let key = notation.show(&key);
+        say(format_args!("key '{key}' is not in column family '{}'", text::name(&place.cf)));
+        Ok(Verdict::Faulty)
     };
+    let Some(value) = read()? else { return missing() };
     let mut output = Output::new();
     match (common.json, place.hex) {
         (true, _) => {
-            let looked_at = match (again, &found) {
-                (Some(reader), _) => Pieces::Large(Box::new(reader)),
-                (None, found) => Pieces::Whole(found.as_deref().unwrap_or_default()),
-            };
-            let form = looked_at.form(notation)?;
+            // What is printed piece by piece is read once before, to know whether it is text.
+            let form = value.form(notation)?;
+            let Some(value) = read()? else { return missing() };
             print_json(&mut output, &key, notation, value, form)?;
         }
         (false, true) => {

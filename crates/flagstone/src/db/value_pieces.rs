@@ -62,9 +62,9 @@ impl Db {
         })
     }
 
-    /// The value of `key` to be read piece by piece, if it has more than 1 MiB and lies
-    /// uncompressed in a blob file, as one does that was written by [`Db::put_stream`]. `None` for
-    /// any other value, which [`Db::get_with`] returns, and if there is none.
+    /// A reader of the value of `key`; `None` if there is none. The value need not fit into memory
+    /// if it has more than 1 MiB and lies uncompressed in a blob file, as one does that was written
+    /// by [`Db::put_stream`]. Any other value is read here as a whole.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -78,7 +78,7 @@ impl Db {
     /// (0..3).try_for_each(|_| writer.write_all(&[7; 1 << 20]))?;
     /// writer.commit()?;
     /// let found = db.get_in_pieces(&Default::default(), family, "film")?;
-    /// let mut film = found.expect("a large value");
+    /// let mut film = found.expect("it was put");
     /// assert_eq!(film.size(), 3 << 20);
     /// let mut sum = 0;
     /// while let Some(piece) = film.next_piece()? {

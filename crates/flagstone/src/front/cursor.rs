@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::base::{Error, Result, WideColumns};
-use crate::db::{Iter, ValueReader};
+use crate::db::{Iter, Value, ValueReader};
 use crate::transactions::OverlaidIter;
 use crate::ttl::TtlIter;
 
@@ -128,7 +128,8 @@ impl Cursor {
         }
     }
 
-    /// The value piece by piece, if it is large: as [`View::get_in_pieces`].
+    /// A reader of the value, as [`View::get_in_pieces`]. A value that is not read from a blob file
+    /// as the pieces are asked for is copied.
     ///
     /// [`View::get_in_pieces`]: crate::View::get_in_pieces
     ///
@@ -137,8 +138,11 @@ impl Cursor {
     ///
     /// # Panics
     /// If the cursor is not valid.
-    pub fn value_in_pieces(&self) -> Result<Option<ValueReader>> {
-        each!(&self.0, inner => inner.value_in_pieces())
+    pub fn value_in_pieces(&mut self) -> Result<ValueReader> {
+        match each!(&self.0, inner => inner.value_in_pieces())? {
+            Some(reader) => Ok(reader),
+            None => Ok(Value::from(self.value()?.to_vec()).into()),
+        }
     }
 
     /// The error that ended the iteration, if one did.

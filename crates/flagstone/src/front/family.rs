@@ -285,7 +285,7 @@ impl Family {
     /// (0..3).try_for_each(|_| film.write_all(&[7; 1 << 20]))?;
     /// film.commit()?;
     ///
-    /// let mut film = db.get_in_pieces("film")?.expect("a large value");
+    /// let mut film = db.get_in_pieces("film")?.expect("it was put");
     /// let mut size = 0;
     /// while let Some(piece) = film.next_piece()? {
     ///     size += piece.len();

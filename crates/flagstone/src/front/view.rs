@@ -129,17 +129,17 @@ impl View {
         either!(self, db => db.get_range(&self.defaults(), &self.family, key, part))
     }
 
-    /// The value of `key` to be read piece by piece, if it has more than 1 MiB and lies
-    /// uncompressed in a blob file, as one does that was written by
-    /// [`Family::put_in_pieces`](crate::Family::put_in_pieces). `None` says that there is no such
-    /// value: the key may be missing, or have one that is small, compressed or in a table. Only
-    /// [`View::get`] tells which, and returns any value as a whole.
+    /// A reader of the value of `key`; `None` if there is none. The value need not fit into memory
+    /// if it has more than 1 MiB and lies uncompressed in a blob file, as one does that was written
+    /// by [`Family::put_in_pieces`](crate::Family::put_in_pieces). Any other value is read here as
+    /// a whole.
     ///
     /// # Errors
     /// As [`View::get`].
+    #[doc(alias = "value_reader")]
     pub fn get_in_pieces(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
         if let Some(over) = self.laid_over.as_ref().filter(|over| over.names(&key)) {
-            return over.in_pieces(key);
+            return over.in_pieces(self.db(), &self.defaults(), &self.family, key);
         }
         either!(self, db => db.get_in_pieces(&self.defaults(), &self.family, key))
     }

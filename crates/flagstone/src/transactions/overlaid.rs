@@ -229,8 +229,8 @@ impl OverlaidIter {
         }
     }
 
-    /// The current value piece by piece, if it is large and lies in the database or was streamed:
-    /// as [`Cursor::value_in_pieces`](crate::Cursor::value_in_pieces).
+    /// A reader of the current value's blob file, if the value is large and lies in the database or
+    /// was streamed; `None` for any other, which [`OverlaidIter::value`] returns.
     ///
     /// # Errors
     /// As [`OverlaidIter::value`].

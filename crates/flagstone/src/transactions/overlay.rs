@@ -39,15 +39,24 @@ impl Overlay {
         !self.delta(key.as_ref()).is_empty()
     }
 
-    /// A reader of the value of `key`, if the batch sets it to one that was streamed.
+    /// A reader of the value of `key` over that in the database. A value that was streamed is read
+    /// from its file.
     ///
     /// # Errors
-    /// `Corruption`, `IoError`.
-    pub fn in_pieces(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
-        match self.delta(key.as_ref()).streamed() {
-            Some(place) => self.streamed.at(place)?.in_pieces(),
-            None => Ok(None),
+    /// As [`Overlay::get`].
+    pub fn in_pieces(
+        &self,
+        db: &Db,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<ValueReader>> {
+        if let Some(place) = self.delta(key.as_ref()).streamed()
+            && let Some(reader) = self.streamed.at(place)?.in_pieces()?
+        {
+            return Ok(Some(reader));
         }
+        Ok(self.get(db, options, family, key)?.map(ValueReader::from))
     }
 
     /// The value of `key` over that in the database.

@@ -25,7 +25,7 @@ impl TtlDb {
         Ok(TtlBlobWriter { inner: self.base.put_stream(family, key, options)?, rule })
     }
 
-    /// The value of `key`, without its stamp, to be read piece by piece, as
+    /// A reader of the value of `key`, without its stamp, as
     /// [`Db::get_in_pieces`](crate::db::Db::get_in_pieces).
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Rule {
 }
 
 impl TtlIter {
-    /// The value, without its stamp, to be read piece by piece, as
+    /// A reader of the value's blob file, without the stamp, as
     /// [`Iter::value_in_pieces`](crate::db::Iter::value_in_pieces).
     ///
     /// # Errors

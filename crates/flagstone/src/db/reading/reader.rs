@@ -135,7 +135,8 @@ impl Reader {
         }))
     }
 
-    /// A large value that lies in a blob file as it is; `None` for any other.
+    /// A reader of a value: from its blob file if it is large and lies there as it is, otherwise
+    /// from memory.
     ///
     /// # Errors
     /// As a lookup.
@@ -145,21 +146,20 @@ impl Reader {
         family: &Arc<Family>,
         key: &[u8],
     ) -> Result<Option<ValueReader>> {
+        self.statistics.add(Ticker::KeysRead, 1);
         self.check_family(family)?;
         let current = family.current.load_full();
         let snapshot = self.read_sequence(options)?;
-        match self.search(options, family, &current, snapshot, key)?.finish() {
-            Outcome::Found(ValueType::BlobIndex, stored) => {
-                let reader =
-                    ValueReader::open(&self.tables, family, &current, key, &stored, options)?;
-                if let Some(reader) = &reader {
-                    self.statistics.add(Ticker::KeysRead, 1);
-                    self.statistics.add(Ticker::BytesRead, reader.size());
-                }
-                Ok(reader)
-            }
-            _ => Ok(None),
+        let outcome = self.search(options, family, &current, snapshot, key)?.finish();
+        if let Outcome::Found(ValueType::BlobIndex, stored) = &outcome
+            && let Some(reader) =
+                ValueReader::open(&self.tables, family, &current, key, stored, options)?
+        {
+            self.statistics.add(Ticker::BytesRead, reader.size());
+            return Ok(Some(reader));
         }
+        let value = self.finish_outcome(options, family, &current, key, outcome)?;
+        Ok(value.map(ValueReader::from))
     }
 }
 

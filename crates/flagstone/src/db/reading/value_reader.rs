@@ -1,4 +1,4 @@
-//! Reading a large value from front to back, piece by piece.
+//! Reading a value from front to back, piece by piece.
 
 use std::sync::Arc;
 use std::{fmt, io};
@@ -16,19 +16,32 @@ use crate::db::tables::Tables;
 use crate::iter::lookup::in_key;
 use crate::options::ReadOptions;
 
-/// Reads a large value from front to back, through [`ValueReader::next_piece`] or
-/// [`std::io::Read`].
+/// Reads a value from front to back, through [`ValueReader::next_piece`] or [`std::io::Read`].
 ///
-/// It needs memory for one piece, whatever the size of the value. The value has one checksum,
-/// verified before the last piece is returned. So a caller that passes pieces on may learn only at
-/// the end that the value is damaged. The reader keeps the value's file in place.
+/// A value of more than 1 MiB that lies uncompressed in a blob file is read as the pieces are asked
+/// for: the reader needs memory for one piece, whatever the size of the value, and keeps the file
+/// in place. The value has one checksum, verified before the last piece is returned. So a caller
+/// that passes pieces on may learn only at the end that the value is damaged.
+///
+/// The reader of any other value has all of it in memory.
 pub struct ValueReader {
-    pieces: BlobPieces,
-    /// Bytes that are still to be handed out.
-    left: u64,
+    source: Source,
     size: u64,
     /// What is left of the last piece, for [`std::io::Read`].
     rest: Bytes,
+}
+
+enum Source {
+    InFile(Box<InFile>),
+    /// What is still to be handed out of a value that is in memory.
+    InMemory(Bytes),
+}
+
+/// A value that is read from its blob file.
+struct InFile {
+    pieces: BlobPieces,
+    /// Bytes that are still to be handed out.
+    left: u64,
     tables: Arc<Tables>,
     family: Arc<Family>,
     /// Holes wait for those who hold it.
@@ -38,7 +51,11 @@ pub struct ValueReader {
 
 impl fmt::Debug for ValueReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ValueReader({} of {} bytes left)", self.left, self.size)
+        let left = match &self.source {
+            Source::InFile(value) => value.left,
+            Source::InMemory(left) => left.len() as u64,
+        };
+        write!(f, "ValueReader({left} of {} bytes left)", self.size)
     }
 }
 
@@ -62,16 +79,16 @@ impl ValueReader {
             .named_blob_file(family, &current.version, index.file)
             .and_then(|reader| reader.pieces(key, &index))
             .inspect_err(|error| tables.suspects().add(family, error))?;
-        Ok(Some(Self {
-            left: pieces.size(),
-            size: pieces.size(),
+        let size = pieces.size();
+        let source = Source::InFile(Box::new(InFile {
             pieces,
-            rest: Bytes::new(),
+            left: size,
             tables: tables.clone(),
             family: family.clone(),
             _current: current.clone(),
             _counted: counted,
-        }))
+        }));
+        Ok(Some(Self { source, size, rest: Bytes::new() }))
     }
 
     /// Bytes of the whole value.
@@ -90,6 +107,47 @@ impl ValueReader {
     }
 
     fn next_bytes(&mut self) -> Result<Option<Bytes>> {
+        match &mut self.source {
+            Source::InFile(value) => value.next_bytes(),
+            Source::InMemory(left) => {
+                let piece = left.split_to(left.len().min(BlobPieces::PIECE_MAX as usize));
+                Ok(Some(piece).filter(|piece| !piece.is_empty()))
+            }
+        }
+    }
+
+    /// Takes the last bytes off the value, of which nothing was read; those of a file are not
+    /// checked yet.
+    pub(crate) fn take_tail(&mut self, size: usize) -> Result<Vec<u8>> {
+        let tail = match &mut self.source {
+            Source::InFile(value) => {
+                let tail = value.pieces.tail(size as u64)?;
+                value.left -= tail.len() as u64;
+                tail
+            }
+            Source::InMemory(left) => left.split_off(left.len().saturating_sub(size)).into(),
+        };
+        self.size -= tail.len() as u64;
+        Ok(tail)
+    }
+
+    /// Reads the rest, for its checksum.
+    pub(crate) fn check_rest(&mut self) -> Result<()> {
+        while self.next_bytes()?.is_some() {}
+        Ok(())
+    }
+}
+
+/// A reader of a value that is in memory.
+impl From<Value> for ValueReader {
+    fn from(value: Value) -> Self {
+        let size = value.len() as u64;
+        Self { source: Source::InMemory(value.into()), size, rest: Bytes::new() }
+    }
+}
+
+impl InFile {
+    fn next_bytes(&mut self) -> Result<Option<Bytes>> {
         loop {
             let piece = self.pieces.next_piece();
             let Some(mut piece) =
@@ -105,20 +163,6 @@ impl ValueReader {
             }
         }
     }
-
-    /// Takes the last bytes off the value; they are not checked yet.
-    pub(crate) fn take_tail(&mut self, size: usize) -> Result<Vec<u8>> {
-        let tail = self.pieces.tail(size as u64)?;
-        self.size -= tail.len() as u64;
-        self.left = self.size;
-        Ok(tail)
-    }
-
-    /// Reads the rest, for its checksum.
-    pub(crate) fn check_rest(&mut self) -> Result<()> {
-        while self.next_bytes()?.is_some() {}
-        Ok(())
-    }
 }
 
 impl io::Read for ValueReader {
@@ -133,9 +177,9 @@ impl io::Read for ValueReader {
 }
 
 impl Iter {
-    /// The value to be read piece by piece, if it is one that
-    /// [`Db::get_in_pieces`](crate::db::Db::get_in_pieces) returns; `None` for any other, which
-    /// [`Iter::value`] returns. The cursor stays valid after an error.
+    /// A reader of the value's blob file, if the value has more than 1 MiB and lies there
+    /// uncompressed; `None` for any other value, which [`Iter::value`] returns. The cursor stays
+    /// valid after an error.
     ///
     /// # Errors
     /// As [`Iter::value`].

@@ -42,7 +42,7 @@ impl Transaction {
     /// transaction.put(&db, "title", "Seven")?;
     /// assert!(db.get("film")?.is_none());
     /// transaction.commit()?;
-    /// assert_eq!(db.get_in_pieces("film")?.expect("a large value").size(), 3 << 20);
+    /// assert_eq!(db.get_in_pieces("film")?.expect("it was put").size(), 3 << 20);
     /// # Ok(())
     /// # }
     /// ```

@@ -1,5 +1,6 @@
 use std::io::{Read, Write};
 
+use crate::batch::WriteBatch;
 use crate::cache::MemoryKind;
 use crate::db::TtlDb;
 use crate::db::TtlOptions;
@@ -24,12 +25,12 @@ fn options() -> Options {
 
 fn all(reader: Option<ValueReader>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    reader.expect("a large value").read_to_end(&mut bytes).unwrap();
+    reader.expect("a value").read_to_end(&mut bytes).unwrap();
     bytes
 }
 
 #[test]
-fn large_values_are_read_in_pieces_forwards_and_backwards_and_others_are_not() {
+fn any_value_has_a_reader_and_a_large_one_is_read_from_its_file() {
     let db = Db::open("/db", &options()).unwrap();
     let family = db.default_column_family();
     let mut writer = db.put_stream(family, "streamed", &WriteOptions::default()).unwrap();
@@ -44,11 +45,15 @@ fn large_values_are_read_in_pieces_forwards_and_backwards_and_others_are_not() {
             assert_eq!(reader.as_ref().unwrap().size(), size as u64);
             assert!(all(reader) == value(size), "{key} in {place}");
         }
-        for key in ["small", "none"] {
-            assert!(db.get_in_pieces(&read, family, key).unwrap().is_none());
-        }
+        let mut small = db.get_in_pieces(&read, family, "small").unwrap().unwrap();
+        assert_eq!(format!("{small:?}"), "ValueReader(1 of 1 bytes left)");
+        assert_eq!(small.next_piece().unwrap().unwrap(), "s");
+        assert!(small.next_piece().unwrap().is_none());
+        assert!(db.get_in_pieces(&read, family, "none").unwrap().is_none());
         let cached = ReadOptions { cache_only: true, ..ReadOptions::default() };
-        assert!(db.get_in_pieces(&cached, family, "put").unwrap().is_none());
+        let whole = db.get_with(&cached, family, "put").map(|value| value.unwrap().to_vec());
+        let pieces = db.get_in_pieces(&cached, family, "put").map(all);
+        assert_eq!(pieces.map_err(|error| error.code()), whole.map_err(|error| error.code()));
         let mut iter = db.iter(&read).unwrap();
         for is_forward in [true, false] {
             if is_forward {
@@ -67,6 +72,39 @@ fn large_values_are_read_in_pieces_forwards_and_backwards_and_others_are_not() {
             assert_eq!(sizes, [Some(SIZE - 1), None, Some(SIZE)], "{place}");
         }
         db.flush_all().unwrap();
+    }
+}
+
+/// [`View::get_in_pieces`](crate::View::get_in_pieces) answered `None` for a value that is there
+/// but small, compressed, merged or an entity.
+#[test]
+fn what_is_no_file_of_its_own_is_handed_out_in_pieces_too() {
+    let mut options = options();
+    options.set("blob_compression_type", "kLZ4Compression").unwrap();
+    options.set("merge_operator", "stringappend").unwrap();
+    let db = Db::open("/db", &options).unwrap();
+    let family = db.default_column_family();
+    db.put("compressed", value(SIZE)).unwrap();
+    db.put("empty", "").unwrap();
+    db.put("merged", value(SIZE)).unwrap();
+    db.merge("merged", "m").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put_entity("entity", [("", "e"), ("x", "y")]).unwrap();
+    db.write(batch).unwrap();
+    db.flush_all().unwrap();
+    let merged = [&value(SIZE), &b",m"[..]].concat();
+    let read = ReadOptions::default();
+    for (key, expected) in
+        [("compressed", &value(SIZE)[..]), ("empty", b""), ("entity", b"e"), ("merged", &merged)]
+    {
+        let mut reader = db.get_in_pieces(&read, family, key).unwrap().unwrap();
+        assert_eq!(reader.size(), expected.len() as u64, "{key}");
+        let mut pieces = Vec::new();
+        while let Some(piece) = reader.next_piece().unwrap() {
+            assert!(piece.len() <= 1 << 20);
+            pieces.extend_from_slice(&piece);
+        }
+        assert!(pieces == expected, "{key}");
     }
 }
 
@@ -107,4 +145,11 @@ fn stamps_are_taken_off() {
         iter.next();
         assert!(!iter.valid());
     }
+    for small in ["", "small"] {
+        db.put("small", small).unwrap();
+        let reader = db.get_in_pieces(&ReadOptions::default(), family, "small").unwrap();
+        assert_eq!(all(reader), small.as_bytes());
+    }
+    db.put_until(&WriteOptions::default(), family, "small", "s", 1_700_000_000).unwrap();
+    assert!(db.get_in_pieces(&ReadOptions::default(), family, "small").unwrap().is_none());
 }
