@@ -26,7 +26,7 @@ use crate::transaction::{self, Transaction};
 /// Options are given by RocksDB's names for them. They are those of the database, and of each
 /// column family that `column_families`, a `dict` of names and `dict`s of options, does not name.
 /// A family with the option `expires_after`, in seconds or as a `timedelta`, holds values that live
-/// for so long; it has that from its creation on.
+/// for so long, rounded up to whole seconds; it has that from its creation on.
 ///
 /// Close it with `close()` or a `with` statement; otherwise the interpreter's end does.
 #[pyclass(frozen, extends = ColumnFamily, module = "flagstone")]

@@ -107,7 +107,8 @@ impl ColumnFamily {
     }
 
     /// Sets `key` to `value`. In a family whose values expire, this one lives for `expires_after`,
-    /// in seconds or as a `timedelta`, if that is given; `math.inf` is for ever.
+    /// in seconds or as a `timedelta`, if that is given; `math.inf` is for ever. It is rounded up
+    /// to whole seconds, and zero is refused.
     #[pyo3(signature = (key, value, /, *, synced = false, expires_after = None))]
     fn put(
         slf: &Bound<'_, Self>,

@@ -1,6 +1,7 @@
 //! Reads of one column family, as of now or as of a snapshot.
 
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use flagstone::{Family, Snapshot, View};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -136,7 +137,7 @@ impl Reader {
         Ok(self.copied(py, &key)?.map(Bound::into_any).or(default))
     }
 
-    /// The value of `key` and the last second, since 1970, in which it lives, or `None` for ever.
+    /// The value of `key` and when it is gone, in seconds since 1970, or `None` if it never is.
     /// `None` alone if there is no value.
     #[pyo3(signature = (key, /))]
     fn get_with_expiry<'py>(
@@ -145,7 +146,10 @@ impl Reader {
         key: Input,
     ) -> PyResult<Option<(Bound<'py, PyBytes>, Option<u64>)>> {
         let found = self.read(py, |view| view.get_with_expiry(&key))?;
-        Ok(found.map(|found| (PyBytes::new(py, &found.value), found.expiry)))
+        let seconds = |expiry: SystemTime| {
+            expiry.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+        };
+        Ok(found.map(|found| (PyBytes::new(py, &found.value), found.expiry.map(seconds))))
     }
 
     /// The value of `key` without a copy, or `None`: `memoryview(value)` reads it where it lies.

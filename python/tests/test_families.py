@@ -200,7 +200,9 @@ def test_values_expire(path: Path) -> None:
         sessions[b"ada"] = b"an hour"
         sessions.put(b"alan", b"a day", expires_after=24 * hour)
         sessions.put(b"grace", b"always", expires_after=math.inf, synced=True)
-        sessions.put(b"tim", b"no time", expires_after=0)
+        sessions.put(b"tim", b"not long", expires_after=0.25)
+        with pytest.raises(flagstone.InvalidArgument):
+            sessions.put(b"none", b"no time", expires_after=0)
         with db.batch() as batch:
             batch.put(b"edsger", b"an hour", family=sessions)
         expiries: dict[bytes, int] = {}
@@ -216,7 +218,7 @@ def test_values_expire(path: Path) -> None:
         while b"tim" in sessions:
             pass
         assert list(sessions) == [b"ada", b"alan", b"edsger", b"grace"]
-        assert db.create_column_family("leases", expires_after=1.5).expires_after == 1
+        assert db.create_column_family("leases", expires_after=1.5).expires_after == 2
     with flagstone.open(path) as db:
         assert db.column_family("sessions").expires_after == 3600
 

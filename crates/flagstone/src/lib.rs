@@ -245,13 +245,13 @@ pub use base::{
 };
 pub use batch::{Operation, WriteBatch};
 pub use db::{
-    ExpiringValue, ExportedFamily, ExternalFiles, HeldCompactions, HeldFiles, Statistics, Ticker,
-    Update, UpdatePosition, Updates, Value, ValuePart, ValueReader, ValueWriter,
+    ExportedFamily, ExternalFiles, HeldCompactions, HeldFiles, Statistics, Ticker, Update,
+    UpdatePosition, Updates, Value, ValuePart, ValueReader, ValueWriter,
 };
 pub use env::Env;
 pub use front::{
-    Builder, Cursor, Db, Entry, FamiliesCursor, Family, Keys, Range, RangeStream, Secondary,
-    Snapshot, TransactOptions, Transaction, TransactionDb, TransactionState,
+    Builder, Cursor, Db, Entry, ExpiringValue, FamiliesCursor, Family, Keys, Range, RangeStream,
+    Secondary, Snapshot, TransactOptions, Transaction, TransactionDb, TransactionState,
     TransactionValueWriter, View, moving, reports,
 };
 pub use ingest::{SstFileInfo, SstFileWriter, SstFileWriterOptions};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use flagstone::{Code, Db, FilterDecision, ReadOptions, Result, WriteBatch, WriteOptions};
 
@@ -380,10 +380,52 @@ impl flagstone::env::Clock for Clock {
     }
 }
 
+fn moment(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 + seconds)
+}
+
+/// Less than a second was for ever where it was a family's, and at once where it was a value's.
+#[test]
+fn a_time_to_live_is_rounded_up_to_whole_seconds() {
+    let directory = temporary();
+    let clock = Arc::new(Clock::default());
+    let at = |seconds| clock.0.store(seconds, std::sync::atomic::Ordering::Relaxed);
+    let env = flagstone::Env { clock: clock.clone(), ..flagstone::Env::os() };
+    let builder = || Db::builder(directory.path()).options(|options| options.env = env.clone());
+    let short = Duration::from_millis(1);
+    let db = builder().expiring_family("short", short, |_| {}).open().unwrap();
+    let family = db.column_family("short").unwrap();
+    assert_eq!(family.ttl(), Some(Duration::from_secs(1)));
+    family.put("one", "second").unwrap();
+    family.put_for("half", "a second", Duration::from_millis(500)).unwrap();
+    family.put_for("more", "than two", Duration::from_millis(2001)).unwrap();
+    let expiry = |key| family.get_with_expiry(key).unwrap().unwrap().expiry;
+    assert_eq!(expiry("one"), Some(moment(2)));
+    assert_eq!(expiry("half"), Some(moment(2)));
+    assert_eq!(expiry("more"), Some(moment(4)));
+    assert_eq!(code(family.put_for("none", "at all", Duration::ZERO)), Code::InvalidArgument);
+    at(1);
+    assert_eq!(texts(family.iter()), ["half=a second", "more=than two", "one=second"]);
+    at(2);
+    assert_eq!(texts(family.iter()), ["more=than two"]);
+
+    let zero = db.create_expiring_family("zero", Duration::ZERO, |_| {});
+    assert_eq!(code(zero), Code::InvalidArgument);
+    let ever = db.create_expiring_family("ever", Duration::MAX, |_| {}).unwrap();
+    ever.put("always", "here").unwrap();
+    assert_eq!(ever.ttl(), None);
+    assert_eq!(ever.get_with_expiry("always").unwrap().unwrap().expiry, None);
+    drop((family, ever));
+    db.close().unwrap();
+    let builder = Db::builder(directory.path()).stored_options().unwrap();
+    let db = builder.options(|options| options.env = env.clone()).open().unwrap();
+    assert_eq!(texts(db.column_family("ever").unwrap().iter()), ["always=here"]);
+}
+
 /// Every kind of read takes the stamps off, and what has no place for one is refused.
 fn check_single_reads(db: &Db, sessions: &flagstone::Family) {
     let found = sessions.get_with_expiry("ada").expect("a value").expect("a value");
-    assert_eq!((&*found.value, found.expiry), (&b"1815"[..], Some(1_700_003_600)));
+    assert_eq!((&*found.value, found.expiry), (&b"1815"[..], Some(moment(3601))));
     assert_eq!(&*sessions.get_part("ada", 1..9).expect("a value").expect("a value").bytes, b"815");
     assert_eq!(texts(db.iter()), ["plain=always"]);
     let before = db.snapshot().family(sessions).expect("a value");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::base::{Error, Result};
 use crate::db;
 use crate::front::database::Db;
+use crate::front::expiring::{recorded, whole_seconds};
 use crate::front::reports::SalvageReport;
 use crate::front::transaction_db::TransactionDb;
 use crate::options::{self, ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
@@ -100,7 +101,7 @@ impl Builder {
         let families = stored.families.into_iter();
         self.families = families
             .map(|(name, options)| {
-                let ttl = options.recorded_ttl().map(Duration::from_secs);
+                let ttl = options.recorded_ttl().map(recorded);
                 Named { name, options, ttl, is_stored: true }
             })
             .collect();
@@ -127,7 +128,8 @@ impl Builder {
     /// The time of writing is stored with each value, as RocksDB's `DBWithTTL` does, so a family
     /// either expires from its creation on or never. Its time to live may change from opening to
     /// opening, and then holds for what is stored, too. Where the family is not named, the last one
-    /// goes on. Parts of a second are dropped; less than one is for ever.
+    /// goes on. It is rounded up to whole seconds; [`Duration::MAX`] is for ever, and zero is
+    /// refused (`InvalidArgument`).
     ///
     /// The family takes puts, merges, deletions and batches. It refuses transactions, entities,
     /// values in pieces and ingested tables.
@@ -277,10 +279,7 @@ pub(super) type Opened = (String, ColumnFamilyOptions, Option<TtlOptions>);
 
 /// Values that live for `ttl`, and are then not found.
 pub(super) fn lifetime(ttl: Duration) -> Result<TtlOptions> {
-    if ttl == Duration::MAX {
-        return Err(Error::invalid_argument("a family whose values live for ever does not expire"));
-    }
-    Ok(TtlOptions::strict(ttl.as_secs()))
+    Ok(TtlOptions::strict(whole_seconds(ttl)?.unwrap_or(0)))
 }
 
 /// Opens a database with families some of which expire.

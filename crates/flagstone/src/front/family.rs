@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::WriteBatch;
 use crate::db::{self, ColumnFamily, ValueWriter};
+use crate::front::expiring::whole_seconds;
 use crate::front::locking::{Engine, Held};
 use crate::front::view::View;
 use crate::options::{ColumnFamilyOptions, WriteOptions};
@@ -143,7 +144,7 @@ impl Family {
 
     /// Sets `key` to a value that lives for `ttl`, and not as long as others of the family: for a
     /// family of [`Builder::expiring_family`](crate::Builder::expiring_family). [`Duration::MAX`]
-    /// is for ever. Parts of a second are dropped.
+    /// is for ever. It is rounded up to whole seconds: no value is gone before its time.
     ///
     /// ```
     /// use std::time::Duration;
@@ -160,11 +161,10 @@ impl Family {
     /// # }
     /// ```
     ///
-    /// Parts of a second are dropped: with less than one the value expires at once.
-    ///
     /// # Errors
-    /// As [`Family::put`]; `InvalidArgument` in a family whose values do not expire, or if the
-    /// value would expire after January 2038 plus the family's time to live.
+    /// As [`Family::put`]; `InvalidArgument` in a family whose values do not expire, for a time to
+    /// live of zero, or if the value would expire after January 2038 plus the family's time to
+    /// live.
     pub fn put_for(
         &self,
         key: impl AsRef<[u8]>,
@@ -187,10 +187,10 @@ impl Family {
     ) -> Result<()> {
         let _held = self.lock(key.as_ref())?;
         let View { engine, family, .. } = &self.view;
-        if ttl == Duration::MAX {
+        let Some(seconds) = whole_seconds(ttl)? else {
             return engine.put_for_ever(options, family, key, value);
-        }
-        let expiry = engine.base().env().clock.unix_seconds().saturating_add(ttl.as_secs());
+        };
+        let expiry = engine.base().env().clock.unix_seconds().saturating_add(seconds);
         engine.put_until(options, family, key, value, expiry)
     }
 

@@ -6,6 +6,7 @@
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
 //! - `cursor`: [`Cursor`], which moves to any key
 //! - `range`: [`Range`], keys in order; `stream`: [`RangeStream`], the same for tasks
+//! - `expiring`: times to live, and [`ExpiringValue`]
 //! - `groups`: attribute groups, the columns of a key in several families
 //! - `ingestion`: tables that were written outside of the database
 //! - `transaction`: [`Transaction`], changes that take place together unless others disturb them;
@@ -22,6 +23,7 @@ mod builder;
 mod closures;
 mod cursor;
 mod database;
+mod expiring;
 mod exports;
 mod family;
 mod groups;
@@ -41,6 +43,7 @@ mod view;
 pub use builder::Builder;
 pub use cursor::Cursor;
 pub use database::Db;
+pub use expiring::ExpiringValue;
 pub use family::Family;
 pub use groups::FamiliesCursor;
 pub use range::{Entry, Keys, Range};

@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
 use crate::base::{Error, Result, Snapshot as Moment, WideColumns};
-use crate::db::{self, ColumnFamily, ExpiringValue, Value, ValuePart, ValueReader};
+use crate::db::{self, ColumnFamily, Value, ValuePart, ValueReader};
 use crate::front::cursor::{Cursor, Kind, expiring};
+use crate::front::expiring::ExpiringValue;
 use crate::front::locking::Engine;
 use crate::front::range::Range;
 use crate::front::stream::AsyncCursor;
@@ -106,7 +107,8 @@ impl View {
     /// As [`View::get`].
     pub fn get_with_expiry(&self, key: impl AsRef<[u8]>) -> Result<Option<ExpiringValue>> {
         if self.expires {
-            return self.engine.get_with_expiry(&self.defaults(), &self.family, key);
+            let found = self.engine.get_with_expiry(&self.defaults(), &self.family, key)?;
+            return Ok(found.map(ExpiringValue::from));
         }
         Ok(self.get(key)?.map(|value| ExpiringValue { value, expiry: None }))
     }
