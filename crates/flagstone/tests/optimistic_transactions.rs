@@ -217,6 +217,57 @@ fn the_last_conflict_is_told_when_attempts_run_out() {
     assert_eq!(code(refused), Code::NotFound, "no conflict, so it is not tried again");
 }
 
+/// An application's own error, as `thiserror` would make it.
+#[derive(Debug)]
+enum Refusal {
+    Poor,
+    Storage(flagstone::Error),
+}
+
+impl From<flagstone::Error> for Refusal {
+    fn from(error: flagstone::Error) -> Self {
+        Self::Storage(error)
+    }
+}
+
+/// A closure with an error type of its own could not run in a transaction that is tried again.
+#[test]
+fn a_closure_may_have_errors_of_its_own_and_conflicts_are_tried_again() {
+    let directory = temporary();
+    let db = Db::open(directory.path()).unwrap();
+    let mut attempts = 0;
+    let outcome = db.try_transact(|transaction| -> Result<usize, Refusal> {
+        attempts += 1;
+        transaction.get_for_update(&db, "a")?;
+        transaction.put(&db, "a", "mine")?;
+        if attempts < 3 {
+            db.put("a", "of another")?;
+        }
+        Ok(7)
+    });
+    assert_eq!((outcome.unwrap(), attempts), (7, 3));
+    assert_eq!(db.get("a").unwrap().unwrap(), "mine");
+
+    attempts = 0;
+    let outcome = db.try_transact(|transaction| -> Result<(), Refusal> {
+        attempts += 1;
+        transaction.put(&db, "a", "not written")?;
+        Err(Refusal::Poor)
+    });
+    assert!(matches!(outcome, Err(Refusal::Poor)) && attempts == 1);
+    assert_eq!(db.get("a").unwrap().unwrap(), "mine");
+
+    attempts = 0;
+    let options = TransactOptions { retries: 2, ..Default::default() };
+    let outcome = db.try_transact_with(&options, |transaction| -> Result<(), Refusal> {
+        attempts += 1;
+        transaction.put(&db, "a", "mine")?;
+        Ok(db.put("a", "of another")?)
+    });
+    let Err(Refusal::Storage(error)) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((error.code(), attempts), (Code::Busy, 3));
+}
+
 /// Accounts between which threads move amounts, some by keys that others read for update.
 #[test]
 fn threads_lose_nothing_and_make_nothing() {

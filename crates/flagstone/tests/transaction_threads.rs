@@ -2,6 +2,7 @@
 //! read for update is serializable. And a random history beside a model.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -123,6 +124,40 @@ fn no_update_is_lost() {
     });
     assert_eq!(number(users.get("count").unwrap()), 400);
     assert_eq!(number(db.get("count").unwrap()), 400);
+}
+
+/// A lock that is not had in time is a conflict, whatever the application makes of its error. One
+/// that the closure passes over is none.
+#[test]
+fn a_time_out_is_tried_again_behind_an_error_of_the_application() {
+    let directory = temporary();
+    let db = small(&directory);
+    let lock_timeout = Some(Duration::ZERO);
+    let transaction = TransactionOptions { lock_timeout, ..Default::default() };
+    let options = TransactOptions { retries: 5, transaction, ..Default::default() };
+    let mut other = Some(db.begin());
+    other.as_mut().unwrap().put(&db, "count", "9").unwrap();
+    let mut attempts = 0;
+    let outcome = db.try_transact_with(&options, |transaction| -> Result<(), Box<dyn Error>> {
+        attempts += 1;
+        if attempts == 3 {
+            other.take();
+        }
+        Ok(transaction.put(&db, "count", "1").map_err(|error| format!("sorry: {error}"))?)
+    });
+    outcome.unwrap();
+    assert_eq!((attempts, number(db.get("count").unwrap())), (3, 1));
+
+    let mut other = db.begin();
+    other.put(&db, "count", "9").unwrap();
+    attempts = 0;
+    let outcome = db.try_transact_with(&options, |transaction| -> Result<(), Box<dyn Error>> {
+        attempts += 1;
+        assert!(transaction.put(&db, "count", "1").is_err());
+        transaction.put(&db, "other", "1")?;
+        Err("given up".into())
+    });
+    assert_eq!((outcome.unwrap_err().to_string().as_str(), attempts), ("given up", 1));
 }
 
 /// Two doctors are on call, and one of them must stay.

@@ -81,8 +81,73 @@ impl Db {
     pub fn transact_with<T>(
         &self,
         options: &TransactOptions,
-        mut work: impl FnMut(&mut Transaction) -> Result<T>,
+        work: impl FnMut(&mut Transaction) -> Result<T>,
     ) -> Result<T> {
+        self.attempt(options, &Plain, work)
+    }
+
+    /// [`Db::transact`] of a closure with an error type of its own, which errors of the engine
+    /// become.
+    ///
+    /// ```
+    /// # use flagstone::Db;
+    /// #[derive(Debug)]
+    /// enum SaleError {
+    ///     SoldOut,
+    ///     Storage(flagstone::Error),
+    /// }
+    ///
+    /// impl From<flagstone::Error> for SaleError {
+    ///     fn from(error: flagstone::Error) -> Self {
+    ///         Self::Storage(error)
+    ///     }
+    /// }
+    ///
+    /// /// Takes one of the tickets, and returns how many are left.
+    /// fn take_ticket(db: &Db) -> Result<u8, SaleError> {
+    ///     db.try_transact(|transaction| {
+    ///         let left = transaction.get_for_update(db, "tickets")?.map_or(0, |left| left[0]);
+    ///         let left = left.checked_sub(1).ok_or(SaleError::SoldOut)?;
+    ///         transaction.put(db, "tickets", [left])?;
+    ///         Ok(left)
+    ///     })
+    /// }
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = Db::open(directory.path()).unwrap();
+    /// db.put("tickets", [1]).unwrap();
+    /// assert_eq!(take_ticket(&db).unwrap(), 0);
+    /// assert!(matches!(take_ticket(&db), Err(SaleError::SoldOut)));
+    /// ```
+    ///
+    /// # Errors
+    /// What `work` returns, and the error of the commit. An error of `work` counts as a conflict,
+    /// and `work` is run again, if the transaction's last claim or commit met one. If what `work`
+    /// prepared cannot be rolled back, the error of the rollback.
+    pub fn try_transact<T, E: From<Error>>(
+        &self,
+        work: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.try_transact_with(&TransactOptions::default(), work)
+    }
+
+    /// The same, as `options` say.
+    ///
+    /// # Errors
+    /// As [`Db::try_transact`].
+    pub fn try_transact_with<T, E: From<Error>>(
+        &self,
+        options: &TransactOptions,
+        work: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.attempt(options, &Foreign, work)
+    }
+
+    fn attempt<T, E: From<Error>>(
+        &self,
+        options: &TransactOptions,
+        errors: &impl Errors<E>,
+        mut work: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut settings = options.transaction.clone();
         settings.set_snapshot |= !self.has_locks();
         let mut pause = FIRST_PAUSE;
@@ -92,19 +157,25 @@ impl Db {
                 commit_unless_ended(&mut transaction, &options.write)?;
                 Ok(value)
             });
-            let done = match done {
-                Err(error) => Err(give_up(&mut transaction, error, &options.write)?),
-                done => done,
+            let error = match done {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
             };
-            match done {
-                Err(error) if is_conflict(&error) && attempt < options.retries => drop(transaction),
-                Err(error) if is_conflict(&error) => {
-                    return Err(
-                        error.context(format_args!("attempt {} of a transaction", attempt + 1))
-                    );
+            let is_conflict = errors.is_conflict(&transaction, &error);
+            match transaction.state {
+                TransactionState::Committed => return Err(error),
+                TransactionState::Prepared => {
+                    give_up(&mut transaction, errors.message(&error), &options.write)?;
                 }
-                done => return done,
+                _ => {}
             }
+            if !is_conflict {
+                return Err(error);
+            }
+            if attempt >= options.retries {
+                return Err(errors.of_attempt(attempt + 1, error));
+            }
+            drop(transaction);
             // Two that met once shall not meet again.
             let env = self.engine().env();
             let part = env.random.next_u64() as f64 / u64::MAX as f64;
@@ -115,6 +186,50 @@ impl Db {
     }
 }
 
+/// What is known of the errors that a closure returns.
+trait Errors<E> {
+    /// Whether another attempt may do better than the one that ended with this error.
+    fn is_conflict(&self, transaction: &Transaction, error: &E) -> bool;
+    /// What the error says.
+    fn message<'a>(&self, error: &'a E) -> Option<&'a str>;
+    /// The error of the last attempt, which has this number.
+    fn of_attempt(&self, attempt: u32, error: E) -> E;
+}
+
+/// The engine's own errors.
+struct Plain;
+
+impl Errors<Error> for Plain {
+    fn is_conflict(&self, _transaction: &Transaction, error: &Error) -> bool {
+        is_conflict(error)
+    }
+
+    fn message<'a>(&self, error: &'a Error) -> Option<&'a str> {
+        Some(error.message())
+    }
+
+    fn of_attempt(&self, attempt: u32, error: Error) -> Error {
+        error.context(format_args!("attempt {attempt} of a transaction"))
+    }
+}
+
+/// Errors of the application, which cannot be looked into.
+struct Foreign;
+
+impl<E> Errors<E> for Foreign {
+    fn is_conflict(&self, transaction: &Transaction, _error: &E) -> bool {
+        transaction.met_conflict
+    }
+
+    fn message<'a>(&self, _error: &'a E) -> Option<&'a str> {
+        None
+    }
+
+    fn of_attempt(&self, _attempt: u32, error: E) -> E {
+        error
+    }
+}
+
 fn commit_unless_ended(transaction: &mut Transaction, options: &WriteOptions) -> Result<()> {
     match transaction.state {
         TransactionState::Committed | TransactionState::RolledBack => Ok(()),
@@ -122,29 +237,23 @@ fn commit_unless_ended(transaction: &mut Transaction, options: &WriteOptions) ->
     }
 }
 
-/// Rolls back what is prepared, after this error. Returns the error if another attempt may follow.
-///
-/// # Errors
-/// The error if the transaction is written nevertheless; that of the rollback.
-fn give_up(transaction: &mut Transaction, error: Error, options: &WriteOptions) -> Result<Error> {
-    match transaction.state {
-        TransactionState::Committed => Err(error),
-        TransactionState::Prepared => {
-            let name = transaction.name().unwrap_or_default();
-            transaction.rollback_with(options).map_err(|rollback| {
-                rollback.context(format_args!(
-                    "transaction '{}' is not rolled back after '{}'",
-                    key_in_words(&name),
-                    error.message()
-                ))
-            })?;
-            Ok(error)
-        }
-        _ => Ok(error),
-    }
+/// Rolls back what is prepared, after an error with this message.
+fn give_up(
+    transaction: &mut Transaction,
+    message: Option<&str>,
+    options: &WriteOptions,
+) -> Result<()> {
+    let name = transaction.name().unwrap_or_default();
+    transaction.rollback_with(options).map_err(|rollback| {
+        rollback.context(format_args!(
+            "transaction '{}' is not rolled back after '{}'",
+            key_in_words(&name),
+            message.unwrap_or("an error of the application")
+        ))
+    })
 }
 
-fn is_conflict(error: &Error) -> bool {
+pub(super) fn is_conflict(error: &Error) -> bool {
     matches!(
         (error.code(), error.subcode()),
         (Code::Busy | Code::TryAgain, _) | (Code::TimedOut, SubCode::LockTimeout)

@@ -8,6 +8,7 @@ use crate::db::{ColumnFamily, Ticker};
 use crate::front::family::Family;
 use crate::front::locking::{Engine, Locking};
 use crate::front::transaction::Transaction;
+use crate::front::transaction::closure::is_conflict;
 use crate::transactions::locks::{FamilyLocks, LockMode, Owner, Patience};
 use crate::transactions::{TransactionOptions, Use};
 
@@ -161,6 +162,12 @@ impl Locks {
 impl Transaction {
     /// Claims `key`: from now on no other transaction may write it, or the commit will know.
     pub(super) fn claim(&mut self, family: &Family, key: &[u8], claim: Claim) -> Result<()> {
+        let claimed = self.claim_key(family, key, claim);
+        self.met_conflict = claimed.as_ref().err().is_some_and(is_conflict);
+        claimed
+    }
+
+    fn claim_key(&mut self, family: &Family, key: &[u8], claim: Claim) -> Result<()> {
         self.check_unprepared()?;
         self.check(family)?;
         let family = family.engine_family();

@@ -3,6 +3,7 @@
 use crate::base::{Code, Error, Result};
 use crate::batch::WriteBatch;
 use crate::db::{ColumnFamily, StreamedValue, Ticker, TwoPhase};
+use crate::front::transaction::closure::is_conflict;
 use crate::front::transaction::control::Control;
 use crate::front::transaction::{Parked, Transaction, TransactionState};
 use crate::options::WriteOptions;
@@ -67,6 +68,12 @@ impl Transaction {
     /// was prepared: then commit it with [`WriteOptions::ignore_missing_column_families`], which
     /// leaves out that family's changes, or roll it back.
     pub fn commit_with(&mut self, options: &WriteOptions) -> Result<()> {
+        let committed = self.commit_now(options);
+        self.met_conflict = committed.as_ref().err().is_some_and(is_conflict);
+        committed
+    }
+
+    fn commit_now(&mut self, options: &WriteOptions) -> Result<()> {
         self.check_started()?;
         if self.state == TransactionState::Prepared {
             return self.commit_prepared(options);

@@ -92,6 +92,8 @@ pub struct Transaction {
     /// Most bytes of the batch, if limited.
     bytes_max: Option<usize>,
     state: TransactionState,
+    /// The last claim or commit met a conflict with another writer.
+    met_conflict: bool,
     commit_time: WriteBatch,
 }
 
@@ -144,6 +146,7 @@ impl Transaction {
             snapshot_is_due: false,
             bytes_max: None,
             state: TransactionState::Started,
+            met_conflict: false,
             commit_time: WriteBatch::new(),
         }
     }
