@@ -166,9 +166,7 @@
 //!
 //! ```no_run
 //! use flagstone::Db;
-//! use flagstone::backup::{
-//!     BackupEngine, BackupEngineOptions, CreateBackupOptions, RestoreOptions,
-//! };
+//! use flagstone::backup::{BackupEngine, BackupEngineOptions, CreateBackupOptions};
 //!
 //! # fn main() -> flagstone::Result<()> {
 //! let db = Db::open_with_stored_options("/data/rocksdb")?;
@@ -176,8 +174,7 @@
 //!
 //! let backups = BackupEngine::open(BackupEngineOptions::new("/data/backups"))?;
 //! backups.create_new_backup(&db, &CreateBackupOptions::default())?;
-//! let to = "/data/restored";
-//! backups.restore_db_from_latest_backup(to, to, &RestoreOptions::default())?;
+//! backups.restore_latest("/data/restored")?;
 //! # Ok(())
 //! # }
 //! ```

@@ -60,8 +60,7 @@ impl Place {
 
     fn restored(&self, backups: &BackupEngineReadOnly, id: u32) -> String {
         let copy = self.at("copy");
-        let options = RestoreOptions::default();
-        backups.restore_db_from_backup(id, &copy, &copy, &options).unwrap();
+        backups.restore(id, &copy).unwrap();
         let db = open_as_written(&copy, false);
         let faults = db.verify(|_| {}).faults;
         assert!(faults.is_empty(), "{faults:?}");
@@ -347,14 +346,13 @@ fn the_newest_whole_backup_is_restored() {
     let copy = place.at("copy");
     std::fs::create_dir(&copy).unwrap();
     std::fs::write(copy.join("notes.txt"), "mine").unwrap();
-    let options = RestoreOptions::default();
-    let error = backups.restore_db_from_backup(2, &copy, &copy, &options).unwrap_err();
+    let error = backups.restore(2, &copy).unwrap_err();
     assert!(error.is_corruption() && error.path() == Some(own.as_path()), "{error}");
     assert_eq!(place.files("copy").len(), 1, "nothing is left");
     backups.verify_backup(2, false).unwrap();
     let error = backups.verify_backup(2, true).unwrap_err();
     assert!(error.is_corruption() && error.path() == Some(own.as_path()), "{error}");
-    assert_eq!(backups.restore_db_from_latest_backup(&copy, &copy, &options).unwrap(), 1);
+    assert_eq!(backups.restore_latest(&copy).unwrap(), 1);
     assert!(dump(&open_as_written(&copy, false)) == first);
     assert!(copy.join("notes.txt").exists(), "a file that is not the engine's stays");
     // Too short: listed as damaged, and no other backup is.

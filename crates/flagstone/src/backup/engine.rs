@@ -191,6 +191,28 @@ impl BackupEngineReadOnly {
         Transfer { limiter, buffer_size, sync, stop, progress }
     }
 
+    /// Replaces the database in the directory `path` by a backup, or makes it if there is none. Its
+    /// WALs lie there, too; [`Self::restore_db_from_backup`] puts them elsewhere, and has options.
+    ///
+    /// # Errors
+    /// As [`Self::restore_db_from_backup`].
+    #[doc(alias = "RestoreDBFromBackup")]
+    pub fn restore(&self, id: BackupId, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        self.restore_db_from_backup(id, path, path, &RestoreOptions::default())
+    }
+
+    /// As [`Self::restore`], from the newest backup that is whole: one that proves damaged is passed
+    /// over. Returns its number.
+    ///
+    /// # Errors
+    /// As [`Self::restore_db_from_latest_backup`].
+    #[doc(alias = "RestoreDBFromLatestBackup")]
+    pub fn restore_latest(&self, path: impl AsRef<Path>) -> Result<BackupId> {
+        let path = path.as_ref();
+        self.restore_db_from_latest_backup(path, path, &RestoreOptions::default())
+    }
+
     /// Replaces the database in `db_dir`, and its WALs in `wal_dir` (mostly the same directory), by
     /// a backup. Needs room for both until the copies are complete. The database is opened with
     /// `wal_dir` set if it is another directory.
@@ -208,10 +230,10 @@ impl BackupEngineReadOnly {
         options: &RestoreOptions,
     ) -> Result<()> {
         let backups = self.load()?;
-        self.restore(&backups, id, (db_dir.as_ref(), wal_dir.as_ref()), options)
+        self.restore_from(&backups, id, (db_dir.as_ref(), wal_dir.as_ref()), options)
     }
 
-    fn restore(
+    fn restore_from(
         &self,
         backups: &Backups,
         id: BackupId,
@@ -251,7 +273,7 @@ impl BackupEngineReadOnly {
         let backups = self.load()?;
         let mut first = None;
         for id in backups.whole.keys().rev() {
-            match self.restore(&backups, *id, (db_dir.as_ref(), wal_dir.as_ref()), options) {
+            match self.restore_from(&backups, *id, (db_dir.as_ref(), wal_dir.as_ref()), options) {
                 Ok(()) => return Ok(*id),
                 Err(error) if error.is_corruption() => {
                     tracing::warn!(backup = id, %error, "a backup is damaged; trying the one before");

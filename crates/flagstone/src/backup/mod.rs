@@ -6,9 +6,7 @@
 //!
 //! ```
 //! use flagstone::Db;
-//! use flagstone::backup::{
-//!     BackupEngine, BackupEngineOptions, CreateBackupOptions, RestoreOptions,
-//! };
+//! use flagstone::backup::{BackupEngine, BackupEngineOptions, CreateBackupOptions};
 //!
 //! # fn main() -> flagstone::Result<()> {
 //! # let directory = tempfile::tempdir().unwrap();
@@ -18,7 +16,7 @@
 //! let backups = BackupEngine::open(BackupEngineOptions::new(at("backups")))?;
 //! let id = backups.create_new_backup(&db, &CreateBackupOptions::default())?;
 //! backups.verify_backup(id, true)?;
-//! backups.restore_db_from_latest_backup(at("copy"), at("copy"), &RestoreOptions::default())?;
+//! backups.restore_latest(at("copy"))?;
 //! let copy = Db::open(at("copy"))?;
 //! assert_eq!(copy.get("stone")?.expect("it was put"), "flag");
 //! # Ok(())
