@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops;
 use std::sync::{Arc, Mutex, TryLockError};
 
-use flagstone::{Entry, Keys, Range as Entries, View};
+use flagstone::{Entries, Entry, Keys, View};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

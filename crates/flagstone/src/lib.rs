@@ -69,7 +69,7 @@
 //! # }
 //! ```
 //!
-//! **Go through keys in order.** A [`Range`] is an iterator from both ends.
+//! **Go through keys in order.** [`Entries`] is an iterator from both ends.
 //!
 //! ```
 //! # use flagstone::Db;
@@ -247,7 +247,7 @@ pub use db::{
 };
 pub use env::Env;
 pub use front::{
-    Builder, Cursor, Db, Entry, ExpiringValue, FamiliesCursor, Family, Keys, Range, RangeStream,
+    Builder, Cursor, Db, Entries, Entry, ExpiringValue, FamiliesCursor, Family, Keys, RangeStream,
     Secondary, Snapshot, TransactOptions, Transaction, TransactionDb, TransactionState,
     TransactionValueWriter, View, moving, reports,
 };

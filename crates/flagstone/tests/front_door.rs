@@ -24,6 +24,22 @@ fn texts(entries: impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>>) -> Vec<Strin
         .collect()
 }
 
+/// A type `Range` at the root hid that of the standard library.
+#[test]
+fn the_names_stand_beside_the_standard_librarys() {
+    use std::ops::*;
+
+    use flagstone::*;
+
+    fn part(view: &View, range: Range<u64>) -> Result<Option<ValuePart>> {
+        view.get_part("stone", range)
+    }
+    let directory = temporary();
+    let db = Db::open(directory.path()).unwrap();
+    db.put("stone", "flag").unwrap();
+    assert_eq!(part(&db, 1..3).unwrap().unwrap().bytes, "la");
+}
+
 #[test]
 fn a_first_program() {
     let directory = temporary();

@@ -5,7 +5,7 @@
 //!   as of a moment
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
 //! - `cursor`: [`Cursor`], which moves to any key
-//! - `range`: [`Range`], keys in order; `stream`: [`RangeStream`], the same for tasks
+//! - `entries`: [`Entries`], keys in order; `stream`: [`RangeStream`], the same for tasks
 //! - `expiring`: times to live, and [`ExpiringValue`]
 //! - `groups`: attribute groups, the columns of a key in several families
 //! - `ingestion`: tables that were written outside of the database
@@ -23,6 +23,7 @@ mod builder;
 mod closures;
 mod cursor;
 mod database;
+mod entries;
 mod expiring;
 mod exports;
 mod family;
@@ -30,7 +31,6 @@ mod groups;
 mod ingestion;
 mod locking;
 pub mod moving;
-mod range;
 pub mod reports;
 mod secondary;
 mod snapshot;
@@ -43,10 +43,10 @@ mod view;
 pub use builder::Builder;
 pub use cursor::Cursor;
 pub use database::Db;
+pub use entries::{Entries, Entry, Keys};
 pub use expiring::ExpiringValue;
 pub use family::Family;
 pub use groups::FamiliesCursor;
-pub use range::{Entry, Keys, Range};
 pub use secondary::Secondary;
 pub use snapshot::Snapshot;
 pub use stream::RangeStream;

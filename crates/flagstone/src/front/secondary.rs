@@ -10,8 +10,8 @@ use crate::base::sync::{ArcSwap, Mutex};
 use crate::db::{self, Value};
 use crate::front::builder::{Builder, Opened, open_by};
 use crate::front::database::Db;
+use crate::front::entries::Entries;
 use crate::front::family::Family;
-use crate::front::range::Range;
 use crate::options::ColumnFamilyOptions;
 use crate::ttl::TtlOptions;
 
@@ -141,7 +141,7 @@ impl Secondary {
     /// # Errors
     /// As [`Secondary::now`].
     #[doc(alias = "iterator")]
-    pub fn iter(&self) -> Result<Range> {
+    pub fn iter(&self) -> Result<Entries> {
         Ok(self.now()?.iter())
     }
 

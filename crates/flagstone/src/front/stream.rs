@@ -16,14 +16,14 @@ use futures_core::stream::FusedStream;
 
 use crate::base::{Comparator, Error, Result};
 use crate::db::AsyncIter;
-use crate::front::range::Entry;
+use crate::front::entries::Entry;
 use crate::ttl::TtlAsyncIter;
 
 /// Entries that are read at a time.
 const BATCH: usize = 256;
 
 /// The entries of a range, for a task that must not wait for a disk: made by
-/// [`Range::stream`](crate::Range::stream).
+/// [`Entries::stream`](crate::Entries::stream).
 ///
 /// A [`Stream`](futures_core::Stream), in the order of the keys. An error is returned once, and
 /// ends it.

@@ -6,9 +6,9 @@ use std::ops::{Bound, RangeBounds};
 use crate::base::{Error, Result, Snapshot as Moment, WideColumns};
 use crate::db::{self, ColumnFamily, Value, ValuePart, ValueReader};
 use crate::front::cursor::{Cursor, Kind, expiring};
+use crate::front::entries::Entries;
 use crate::front::expiring::ExpiringValue;
 use crate::front::locking::Engine;
-use crate::front::range::Range;
 use crate::front::stream::AsyncCursor;
 use crate::options::ReadOptions;
 use crate::transactions::Overlay;
@@ -260,22 +260,22 @@ impl View {
     /// `"a".."m"`, `"a"..="m"` and `"a"..` are ranges; `family.range::<&[u8]>(..)` is all of them,
     /// as is [`View::iter`]. A range whose start is after its end gives one item, an error
     /// (`InvalidArgument`).
-    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Range {
+    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Entries {
         let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-        Range::new(self.clone(), owned(bounds.start_bound()), owned(bounds.end_bound()))
+        Entries::new(self.clone(), owned(bounds.start_bound()), owned(bounds.end_bound()))
     }
 
     /// The entries whose keys begin with `prefix`, in order, from either end. For families in the
     /// order of bytes; in others the range's first item is an error (`NotSupported`).
     #[doc(alias = "prefix_iterator")]
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
-        Range::of_prefix(self.clone(), prefix.as_ref())
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Entries {
+        Entries::of_prefix(self.clone(), prefix.as_ref())
     }
 
     /// All entries, in order, from either end.
     #[doc(alias = "iterator")]
     #[doc(alias = "full_iterator")]
-    pub fn iter(&self) -> Range {
+    pub fn iter(&self) -> Entries {
         self.range::<&[u8]>(..)
     }
 

@@ -41,8 +41,10 @@ pub type Entry = (Vec<u8>, Vec<u8>);
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "Range")]
+#[doc(alias = "DBIterator")]
 #[must_use = "a range reads nothing until it is iterated over"]
-pub struct Range {
+pub struct Entries {
     view: View,
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
@@ -53,10 +55,10 @@ pub struct Range {
     has_ended: bool,
 }
 
-/// The keys of a [`Range`]. No value is read.
+/// The keys of [`Entries`]. No value is read.
 #[must_use = "a range reads nothing until it is iterated over"]
 #[derive(Debug)]
-pub struct Keys(Range);
+pub struct Keys(Entries);
 
 /// The first key behind all that begin with `prefix`, in the order of bytes; `None` if there is
 /// none.
@@ -71,7 +73,7 @@ fn behind(prefix: &[u8]) -> Bound<Vec<u8>> {
     }
 }
 
-impl Range {
+impl Entries {
     pub(super) fn new(mut view: View, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Self {
         view.moment = Some(view.moment.take().unwrap_or_else(|| view.db().snapshot()));
         let refusal = view.check_order::<Vec<u8>>(&(start.as_ref(), end.as_ref())).err();
@@ -251,7 +253,7 @@ fn key(cursor: Option<&Cursor>) -> Vec<u8> {
     cursor.expect("a step was taken").key().to_vec()
 }
 
-impl Iterator for Range {
+impl Iterator for Entries {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -259,38 +261,38 @@ impl Iterator for Range {
     }
 }
 
-impl DoubleEndedIterator for Range {
+impl DoubleEndedIterator for Entries {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.item(Self::advance_back, |range| entry(range.back.as_mut()))
     }
 }
 
-impl FusedIterator for Range {}
+impl FusedIterator for Entries {}
 
 impl Iterator for Keys {
     type Item = Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.item(Range::advance, |range| Ok(key(range.front.as_ref())))
+        self.0.item(Entries::advance, |range| Ok(key(range.front.as_ref())))
     }
 }
 
 impl DoubleEndedIterator for Keys {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.item(Range::advance_back, |range| Ok(key(range.back.as_ref())))
+        self.0.item(Entries::advance_back, |range| Ok(key(range.back.as_ref())))
     }
 }
 
 impl FusedIterator for Keys {}
 
-impl fmt::Debug for Range {
+impl fmt::Debug for Entries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = |bound: &Bound<Vec<u8>>| match bound {
             Bound::Included(key) => format!("'{}'", key.escape_ascii()),
             Bound::Excluded(key) => format!("'{}' (excluded)", key.escape_ascii()),
             Bound::Unbounded => "any".to_string(),
         };
-        f.debug_struct("Range")
+        f.debug_struct("Entries")
             .field("family", &self.view.family.name())
             .field("start", &words(&self.start))
             .field("end", &words(&self.end))
