@@ -518,6 +518,35 @@ fn values_of_an_expiring_family_are_gone_in_time() {
     assert_eq!(texts(other.iter()), ["key=value"]);
 }
 
+/// A program that needs a family had to look for it first, and lost a race between two threads.
+#[test]
+fn threads_that_open_one_family_get_the_same() {
+    let directory = temporary();
+    let db = Db::open(directory.path()).unwrap();
+    for round in 0..20 {
+        let name = format!("family {round}");
+        std::thread::scope(|scope| {
+            for thread in 0..4_u8 {
+                let (db, name) = (&db, &name);
+                scope.spawn(move || {
+                    let family = db.open_column_family(name, |_| {}).expect("it is there or made");
+                    family.put([thread], "here").expect("a put");
+                });
+            }
+        });
+        assert_eq!(db.column_family(&name).unwrap().iter().count(), 4);
+    }
+    assert_eq!(db.column_families().len(), 21);
+    let wrong = db.open_column_family("wrong", |family| family.write_buffer_size = 0);
+    assert_eq!(code(wrong), Code::InvalidArgument);
+    assert_eq!(code(db.column_family("wrong")), Code::NotFound);
+    assert_eq!(code(db.open_column_family("", |_| {})), Code::InvalidArgument);
+    db.close().unwrap();
+    let reader = Db::builder(directory.path()).open_read_only().unwrap();
+    assert!(reader.open_column_family("family 0", |_| {}).is_ok());
+    assert!(reader.open_column_family("new", |_| {}).is_err());
+}
+
 /// Each call says so, and none panics or waits.
 #[test]
 fn a_closed_database_refuses_whatever_changes_it() {

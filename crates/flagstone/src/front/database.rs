@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::base::{Error, Result, WideColumns};
+use crate::base::{Code, Error, Result, WideColumns};
 use crate::batch::WriteBatch;
 use crate::db::{self, ExportedFamily};
 use crate::front::builder::{Builder, lifetime, open_by};
@@ -140,6 +140,46 @@ impl Db {
         with(&mut options);
         let family = self.engine().create_column_family(name, &options)?;
         Ok(Family::of(self.stamping(), family))
+    }
+
+    /// The column family of that name; made with default options as changed by `with` if there is
+    /// none. A family that exists keeps its options. Any number of threads may call this at once
+    /// with one name: they get the same family.
+    ///
+    /// ```
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = flagstone::Db::open(directory.path())?;
+    /// let users = db.open_column_family("users", |family| family.write_buffer_size = 8 << 20)?;
+    /// users.put("ada", "1815")?;
+    /// assert!(db.open_column_family("users", |_| {})?.contains_key("ada")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::create_column_family`], but that the name may be taken.
+    #[doc(alias = "get_or_create")]
+    #[doc(alias = "create_if_missing")]
+    #[doc(alias = "keyspace")]
+    #[doc(alias = "open_partition")]
+    #[doc(alias = "open_table")]
+    #[doc(alias = "open_tree")]
+    pub fn open_column_family(
+        &self,
+        name: &str,
+        with: impl FnOnce(&mut ColumnFamilyOptions),
+    ) -> Result<Family> {
+        if let Some(family) = self.engine().column_family(name) {
+            return Ok(Family::of(self.stamping(), family));
+        }
+        match self.create_column_family(name, with) {
+            // Another thread may have been faster.
+            Err(error) if error.code() == Code::InvalidArgument => {
+                self.column_family(name).map_err(|_| error)
+            }
+            created => created,
+        }
     }
 
     /// Makes a column family of one or several exports, whose keys must not overlap, with default
