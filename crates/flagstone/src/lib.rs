@@ -51,8 +51,9 @@
 //! ```
 //!
 //! **Change several keys at once.** A [`WriteBatch`] takes place as a whole or not at all, in
-//! however many families. [`Db::transact`] reads and writes in a [`Transaction`], and tries again
-//! if somebody else wrote what it read. In a [`TransactionDb`] keys are locked instead.
+//! however many families. [`Family::update`] changes one key to what follows from its value.
+//! [`Db::transact`] reads and writes in a [`Transaction`], and tries again if somebody else wrote
+//! what it read. In a [`TransactionDb`] keys are locked instead.
 //!
 //! ```
 //! # use flagstone::{Db, WriteBatch};

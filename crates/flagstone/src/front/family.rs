@@ -316,7 +316,7 @@ impl Family {
 
     /// Locks a key for a write, in a database with locks.
     #[inline]
-    fn lock(&self, key: &[u8]) -> Result<Option<Held>> {
+    pub(super) fn lock(&self, key: &[u8]) -> Result<Option<Held>> {
         self.view.engine.lock_key(&self.view.family, key)
     }
 

@@ -12,6 +12,7 @@
 //! - `transaction`: [`Transaction`], changes that take place together unless others disturb them;
 //!   `transaction_db`: [`TransactionDb`], where they lock their keys; `locking`: those locks
 //! - `secondary`: [`Secondary`], a database that another process writes
+//! - `update`: a key changed to what follows from its value; `pauses`: between attempts
 //! - `upkeep`: options, background work, copies and reports of an open database
 //! - `moving`: from other names to these
 //! - `closures`: merge operators and compaction filters that are closures
@@ -31,12 +32,14 @@ mod groups;
 mod ingestion;
 mod locking;
 pub mod moving;
+mod pauses;
 pub mod reports;
 mod secondary;
 mod snapshot;
 mod stream;
 mod transaction;
 mod transaction_db;
+mod update;
 mod upkeep;
 mod view;
 

@@ -21,6 +21,7 @@
 //! | `TransactionDB` | `TransactionDB` | none | [`TransactionDb`], [`Transaction`](crate::Transaction) |
 //! | `SetName`, `Prepare` | `set_name`, `prepare` | `TwoPhase` | [`Transaction::prepare`](crate::Transaction::prepare) |
 //! | `GetAllPreparedTransactions` | `prepared_transactions` | `TwoPhase` | [`TransactionDb::prepared_transactions`] |
+//! | `Get`, then `Put` | the same | the same | [`Family::update`] |
 //! | `Write` | `write` | `write` | [`Db::write`] |
 //! | `Delete`, `Merge` | `delete_cf`, `merge_cf` | the same | [`Family::delete`], [`Family::merge`] |
 //! | `DeleteRange` | `delete_range_cf` | the same | [`Family::delete_range`] |

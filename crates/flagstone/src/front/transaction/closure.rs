@@ -1,17 +1,11 @@
 //! Transactions as closures, which are tried again after a conflict.
 
-use std::time::Duration;
-
 use crate::base::{Code, Error, Result, SubCode, key_in_words};
 use crate::front::database::Db;
+use crate::front::pauses::Pauses;
 use crate::front::transaction::{Transaction, TransactionState};
 use crate::options::WriteOptions;
 use crate::transactions::TransactionOptions;
-
-/// The first pause between two attempts; each later one may be twice as long.
-const FIRST_PAUSE: Duration = Duration::from_micros(20);
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// How [`Db::transact_with`] goes about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,7 +144,7 @@ impl Db {
     ) -> Result<T, E> {
         let mut settings = options.transaction.clone();
         settings.set_snapshot |= !self.has_locks();
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::new();
         for attempt in 0.. {
             let mut transaction = self.begin_with(&settings);
             let done = work(&mut transaction).and_then(|value| {
@@ -176,11 +170,7 @@ impl Db {
                 return Err(errors.of_attempt(attempt + 1, error));
             }
             drop(transaction);
-            // Two that met once shall not meet again.
-            let env = self.engine().env();
-            let part = env.random.next_u64() as f64 / u64::MAX as f64;
-            env.clock.sleep(pause.mul_f64(part));
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pauses.sleep(self.engine().env());
         }
         unreachable!("the last attempt returns")
     }
