@@ -1,7 +1,5 @@
 //! Keys that are changed to what follows from their values, while others write them, too.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -30,7 +28,10 @@ fn count_together(families: &[&Family], times: u64) {
             });
         }
     });
-    assert_eq!(number(families[0].get("count").unwrap().as_deref()), times * families.len() as u64);
+    assert_eq!(
+        number(families[0].get("count").expect("a read").as_deref()),
+        times * families.len() as u64
+    );
 }
 
 #[test]
@@ -103,45 +104,6 @@ fn an_entity_is_not_replaced_by_a_value() {
     db.put_entity("ada", [("", "Ada")]).unwrap();
     db.update("ada", |before| Some(before.unwrap().to_ascii_uppercase())).unwrap();
     assert_eq!(db.get("ada").unwrap().unwrap(), "ADA");
-}
-
-/// A clock that stands where it is put.
-#[derive(Debug, Default)]
-struct Clock(AtomicU64);
-
-impl flagstone::env::Clock for Clock {
-    fn now_us(&self) -> u64 {
-        self.unix_seconds() * 1_000_000
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        1_700_000_000 + self.0.load(Ordering::Relaxed)
-    }
-
-    fn sleep(&self, duration: Duration) {
-        flagstone::Env::os().clock.sleep(duration);
-    }
-}
-
-#[test]
-fn where_values_expire_a_new_one_begins_when_the_old_one_is_gone() {
-    let directory = temporary();
-    let clock = Arc::new(Clock::default());
-    let env = flagstone::Env { clock: clock.clone(), ..flagstone::Env::os() };
-    let db = Db::builder(directory.path())
-        .options(|options| options.env = env)
-        .expiring_family("visits", Duration::from_secs(60), |_| {})
-        .open()
-        .unwrap();
-    let visits = db.column_family("visits").unwrap();
-    let visit = || number(visits.update("ada", add_one).unwrap().as_deref());
-    assert_eq!((visit(), visit()), (1, 2));
-    clock.0.store(60, Ordering::Relaxed);
-    assert_eq!(visit(), 3);
-    clock.0.store(120, Ordering::Relaxed);
-    assert_eq!(visit(), 4, "its time began with the last visit");
-    clock.0.store(181, Ordering::Relaxed);
-    assert_eq!(visit(), 1);
 }
 
 #[test]

@@ -202,8 +202,8 @@ impl BackupEngineReadOnly {
         self.restore_db_from_backup(id, path, path, &RestoreOptions::default())
     }
 
-    /// As [`Self::restore`], from the newest backup that is whole: one that proves damaged is passed
-    /// over. Returns its number.
+    /// As [`Self::restore`], from the newest backup that is whole: one that proves damaged is
+    /// passed over. Returns its number.
     ///
     /// # Errors
     /// As [`Self::restore_db_from_latest_backup`].

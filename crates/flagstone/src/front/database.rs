@@ -231,8 +231,8 @@ impl Db {
     /// [`Builder::expiring_family`] says, with default options as changed by `with`.
     ///
     /// # Errors
-    /// As [`Db::create_column_family`]; `InvalidArgument` for a time to live of zero, or of more than
-    /// 68 years that is not [`Duration::MAX`].
+    /// As [`Db::create_column_family`]; `InvalidArgument` for a time to live of zero, or of more
+    /// than 68 years that is not [`Duration::MAX`].
     pub fn create_expiring_family(
         &self,
         name: &str,
