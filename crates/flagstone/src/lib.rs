@@ -259,7 +259,7 @@ pub use transactions::{TransactionDbOptions, TransactionOptions};
 pub use options::{
     CfSettings, CheckpointOptions, ColumnFamilyOptions, CompactRangeOptions, DbSettings,
     FlushOptions, ImportColumnFamilyOptions, IngestExternalFileOptions, Options, ReadOptions,
-    SizeApproximationOptions, TableSettings, WriteOptions,
+    SizeApproximationOptions, TableSettings, WaitForCompactOptions, WriteOptions,
 };
 
 // What a program gives along: its own code, and what several databases share.

@@ -122,6 +122,10 @@ impl From<flagstone::Error> for Error {
             SubCode::NoSpace => "No space left on device: ",
             SubCode::MergeOperatorFailed => "Merge operator failed: ",
             SubCode::ManualCompactionPaused => "Manual compaction paused: ",
+            SubCode::CompactionAborted => "All compactions aborted: ",
+            SubCode::MergeOperandsInsufficientCapacity => {
+                "Insufficient capacity for merge operands: "
+            }
             SubCode::LockTimeout => "Timeout waiting to lock key: ",
             SubCode::LockLimit => "Failed to acquire lock due to max_num_locks limit: ",
             SubCode::Deadlock => "Deadlock: ",

@@ -64,6 +64,8 @@ pub enum SubCode {
     Poisoned,
     /// A requested compaction was canceled.
     ManualCompactionPaused,
+    /// All compactions are aborted.
+    CompactionAborted,
     /// A name or value that this engine does not know but another release may.
     OtherRelease,
     /// Another transaction held the lock of a key for longer than the time-out.
@@ -72,6 +74,8 @@ pub enum SubCode {
     LockLimit,
     /// Transactions would wait for each other.
     Deadlock,
+    /// A key has more merge operands than the caller takes.
+    MergeOperandsInsufficientCapacity,
     /// A batch would be larger than permitted.
     MemoryLimit,
 }

@@ -52,7 +52,7 @@ impl Drop for Handle {
             return;
         }
         // Whoever has closed it knows how that went.
-        if self.inner.context.check_open().is_ok()
+        if !self.inner.lifecycle.is_closed.load(Ordering::Acquire)
             && let Err(error) = self.inner.close()
         {
             tracing::error!(%error, "closing the database");

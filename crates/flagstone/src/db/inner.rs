@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::base::allocator::ReleasedAtEnd;
-use crate::base::sync::{AtomicBool, Mutex, Rank, ranked};
+use crate::base::sync::{AtomicBool, Mutex, Ordering, Rank, ranked};
 use crate::base::{ColumnFamilyId, Result, SnapshotList, Sometimes};
 use crate::db::DbInner;
 use crate::db::background::Background;
@@ -22,13 +21,13 @@ use crate::db::statistics::Statistics;
 use crate::db::tables::Tables;
 use crate::db::trace;
 use crate::db::tree::family_state::FamilyState;
-use crate::db::tree::{Below, Tree};
+use crate::db::tree::{Below, Tree, paused_work};
 use crate::db::wal_space::WalSpace;
 use crate::db::writing::pipeline::Pipeline;
 use crate::env::{GroupMember, Listed};
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
-use crate::options::Options;
+use crate::options::{Options, WaitForCompactOptions};
 
 /// What several engines of one process may have together: all states of a database that is
 /// followed.
@@ -42,12 +41,14 @@ pub(super) struct Shared {
 
 /// What opening and closing a database need.
 pub(super) struct Lifecycle {
-    /// How closing went; held meanwhile, before all other locks.
-    pub(super) closed: Mutex<Option<Result<()>>>,
+    /// Held while the database is being closed, before all other locks.
+    pub(super) closing: Mutex<Closing>,
     /// Its place in the list of the open databases of the process, while it is open.
     pub(super) listed: Mutex<Option<Listed>>,
     /// Its part of the memory of all databases of the process, while it is open.
     pub(super) memory_share: Mutex<Option<GroupMember>>,
+    /// It was closed, whatever that came to.
+    pub(super) is_closed: AtomicBool,
     /// A recording of the block cache was begun here, and perhaps not ended.
     pub(super) records_cache: AtomicBool,
     /// Held while a checkpoint looks for its directory and makes it.
@@ -56,12 +57,20 @@ pub(super) struct Lifecycle {
     pub(super) is_one_of_many: bool,
 }
 
+/// How far closing has come, and how that went.
+#[derive(Default)]
+pub(super) struct Closing {
+    begun: Option<Result<()>>,
+    ended: Option<Result<()>>,
+}
+
 impl Default for Lifecycle {
     fn default() -> Self {
         Self {
-            closed: ranked(Rank::Closing, None),
+            closing: ranked(Rank::Closing, Closing::default()),
             listed: Mutex::default(),
             memory_share: Mutex::default(),
+            is_closed: AtomicBool::new(false),
             records_cache: AtomicBool::new(false),
             checkpoint_begins: ranked(Rank::Checkpoint, ()),
             is_one_of_many: false,
@@ -129,20 +138,19 @@ impl DbInner {
 
     /// Waits until no flush and no compaction is running or wanted. Where the database is open
     /// read-only nobody does what is.
-    pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
-        self.wait_until_idle_within(None)
-    }
-
-    /// The same, for a limited time.
     ///
     /// # Errors
-    /// `TimedOut`.
-    pub(in crate::db) fn wait_until_idle_within(&self, limit: Option<Duration>) -> Result<()> {
+    /// `TimedOut`; `Aborted` while work is paused, if `options` say so.
+    pub(in crate::db) fn wait_until_idle_as(&self, options: &WaitForCompactOptions) -> Result<()> {
         if self.context.read_only {
             return self.context.check_open();
         }
-        self.tree.wait_until_idle(limit)?;
-        self.jobs.purge_all_obsolete_files();
+        self.tree.wait_until_idle(options.timeout, options.abort_on_pause)?;
+        if options.wait_for_purge {
+            self.jobs.purge_all_obsolete_files();
+        } else {
+            self.jobs.purge_obsolete_files();
+        }
         Ok(())
     }
 
@@ -151,20 +159,49 @@ impl DbInner {
     pub(in crate::db) fn close(&self) -> Result<()> {
         self.context.process.check()?;
         let closed = {
-            let mut closed = self.lifecycle.closed.lock();
-            closed.get_or_insert_with(|| self.close_once()).clone()
+            let mut closing = self.lifecycle.closing.lock();
+            let Closing { begun, ended } = &mut *closing;
+            let begun = begun.get_or_insert_with(|| self.begin_once()).clone();
+            let end = || {
+                let ended = self.end_once();
+                self.lifecycle.is_closed.store(true, Ordering::Release);
+                begun.and(ended)
+            };
+            ended.get_or_insert_with(end).clone()
         };
         // Without the lock: a listener may close, too.
         self.context.events.end();
         closed
     }
 
-    fn close_once(&self) -> Result<()> {
+    #[cfg(test)]
+    pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
+        self.wait_until_idle_as(&WaitForCompactOptions {
+            wait_for_purge: true,
+            ..WaitForCompactOptions::default()
+        })
+    }
+
+    /// Begins to stop the workers, and does not wait for them. Once.
+    ///
+    /// # Errors
+    /// That of the last flush.
+    pub(in crate::db) fn begin_closing(&self) -> Result<()> {
+        self.context.process.check()?;
+        self.lifecycle.closing.lock().begun.get_or_insert_with(|| self.begin_once()).clone()
+    }
+
+    fn begin_once(&self) -> Result<()> {
         self.pipeline.begin_ending();
         self.background.set_closing();
+        paused_work::end_pauses(&self.tree);
         let flushed = self.flush_unlogged();
         self.options_file.close();
         self.tree.call_all();
+        flushed
+    }
+
+    fn end_once(&self) -> Result<()> {
         self.background.leave();
         // Manual compactions run in their callers' threads, and so do checkpoints, and flushes of
         // those who resume writes; none may change or read anything once the directory is let go.
@@ -180,7 +217,7 @@ impl DbInner {
         self.disk.close_reserve();
         self.options_file.wait();
         self.abandon();
-        flushed.and(ended)
+        ended
     }
 
     /// Releases the directory and leaves the lists of the process. Writes nothing: an opening that

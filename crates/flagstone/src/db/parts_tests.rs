@@ -179,12 +179,12 @@ fn the_tree_hands_out_what_is_sealed_and_takes_it_back() {
     let wanted = tree.ask_for_flush(&[DEFAULT]);
     assert!(Arc::ptr_eq(&wanted[0].1, &full));
     let job = tree.take_flush().expect("it is sealed");
-    assert!(tree.is_flushing() && tree.take_flush().is_none(), "it is taken once");
+    assert!(tree.is_flushing_or_paused() && tree.take_flush().is_none(), "it is taken once");
     tree.end_flush(Some(job), false);
     let job = tree.take_flush().expect("it was given back");
     assert!(Arc::ptr_eq(&job.parts[0].memtables[0], &full));
     tree.end_flush(None, true);
-    assert!(!tree.is_flushing());
+    assert!(!tree.is_flushing_or_paused());
 }
 
 #[test]

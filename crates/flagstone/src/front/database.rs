@@ -14,7 +14,8 @@ use crate::front::groups::{FamiliesCursor, no_family};
 use crate::front::locking::Engine;
 use crate::front::snapshot::Snapshot;
 use crate::options::{
-    ColumnFamilyOptions, ImportColumnFamilyOptions, Options, ReadOptions, WriteOptions,
+    ColumnFamilyOptions, ImportColumnFamilyOptions, Options, ReadOptions, WaitForCompactOptions,
+    WriteOptions,
 };
 
 /// An open database.
@@ -446,6 +447,92 @@ impl Db {
     /// Where the database is.
     pub fn path(&self) -> &Path {
         self.engine().path()
+    }
+
+    /// Waits for the flushes and compactions that run, and begins no more of them until
+    /// [`Db::continue_background_work`] was called as often. Requested compactions still run once
+    /// there is nothing to flush. A requested flush waits, and so do writers whose memtables are
+    /// full. Closing the database ends the pause.
+    ///
+    /// # Errors
+    /// `NotSupported` if the database is open for reading; `ShutdownInProgress`.
+    #[doc(alias = "PauseBackgroundWork")]
+    pub fn pause_background_work(&self) -> Result<()> {
+        self.engine().pause_background_work()
+    }
+
+    /// Takes back one call of [`Db::pause_background_work`].
+    ///
+    /// # Errors
+    /// As [`Db::pause_background_work`]; `InvalidArgument` if background work is not paused.
+    #[doc(alias = "ContinueBackgroundWork")]
+    pub fn continue_background_work(&self) -> Result<()> {
+        self.engine().continue_background_work()
+    }
+
+    /// Ends all compactions, requested ones too, and returns when they have ended, after at most
+    /// some 1,000 entries each. What they have written is removed. None begins until
+    /// [`Db::resume_all_compactions`] was called as often: those that are requested are
+    /// `Incomplete`, with the subcode `CompactionAborted`. Writers that are stopped
+    /// because compactions are behind wait as long.
+    ///
+    /// # Errors
+    /// As [`Db::pause_background_work`].
+    #[doc(alias = "AbortAllCompactions")]
+    pub fn abort_all_compactions(&self) -> Result<()> {
+        self.engine().abort_all_compactions()
+    }
+
+    /// Takes back one call of [`Db::abort_all_compactions`].
+    ///
+    /// # Errors
+    /// As [`Db::pause_background_work`]; `InvalidArgument` if no compactions are aborted.
+    #[doc(alias = "ResumeAllCompactions")]
+    pub fn resume_all_compactions(&self) -> Result<()> {
+        self.engine().resume_all_compactions()
+    }
+
+    /// Ends requested compactions as [`Db::abort_all_compactions`] does, and refuses them until
+    /// [`Db::enable_manual_compaction`] was called as often: they are `Incomplete`, with the
+    /// subcode `ManualCompactionPaused`.
+    ///
+    /// # Errors
+    /// As [`Db::pause_background_work`].
+    #[doc(alias = "DisableManualCompaction")]
+    pub fn disable_manual_compaction(&self) -> Result<()> {
+        self.engine().disable_manual_compaction()
+    }
+
+    /// Takes back one call of [`Db::disable_manual_compaction`].
+    ///
+    /// # Errors
+    /// As [`Db::pause_background_work`]; `InvalidArgument` if requested compactions are not
+    /// disabled.
+    #[doc(alias = "EnableManualCompaction")]
+    pub fn enable_manual_compaction(&self) -> Result<()> {
+        self.engine().enable_manual_compaction()
+    }
+
+    /// Ends background work for good: what was written without the WAL is flushed, compactions end
+    /// soon, and from then on the database can only be read. With `wait` that is [`Db::close`];
+    /// without, the call does not wait for running work, and the database keeps its directory until
+    /// it is closed or dropped.
+    ///
+    /// # Errors
+    /// As [`Db::close`].
+    #[doc(alias = "CancelAllBackgroundWork")]
+    pub fn cancel_all_background_work(&self, wait: bool) -> Result<()> {
+        self.engine().cancel_all_background_work(wait)
+    }
+
+    /// Waits until neither flushes nor compactions have anything left to do, as `options` say.
+    ///
+    /// # Errors
+    /// Why the database takes no more writes; `TimedOut`; `Aborted` if background work is paused
+    /// and `options.abort_on_pause` is set; those of the flush and of closing.
+    #[doc(alias = "WaitForCompact")]
+    pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
+        self.engine().wait_for_compact(options)
     }
 
     /// Closes the database, so that it can be opened elsewhere. All logged writes then survive a

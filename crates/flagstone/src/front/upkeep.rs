@@ -413,7 +413,6 @@ impl Family {
     ///
     /// # Errors
     /// `ColumnFamilyDropped`.
-    #[doc(alias = "PauseBackgroundWork")]
     pub fn hold_compactions(&self) -> Result<HeldCompactions<'_>> {
         self.engine().hold_automatic_compactions(self.engine_family())
     }

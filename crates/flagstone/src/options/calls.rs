@@ -1,6 +1,7 @@
 //! Options of single calls.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::CompactionControl;
 use crate::base::Snapshot;
@@ -232,6 +233,23 @@ impl Default for CompactRangeOptions {
             control: None,
         }
     }
+}
+
+/// Options of waiting for background work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WaitForCompactOptions {
+    /// Fails with `Aborted` while background work is paused (default: false). Otherwise the wait
+    /// lasts until it goes on.
+    pub abort_on_pause: bool,
+    /// Flushes all families first (default: false).
+    pub flush: bool,
+    /// Waits also until obsolete files are removed (default: false).
+    pub wait_for_purge: bool,
+    /// Closes the database afterwards (default: false).
+    pub close_db: bool,
+    /// Fails with `TimedOut` after this long; `None` (default) for no limit. The flush and the
+    /// closing do not count.
+    pub timeout: Option<Duration>,
 }
 
 /// Options of a compaction of chosen tables (RocksDB's `CompactionOptions`).

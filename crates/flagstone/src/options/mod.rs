@@ -79,7 +79,8 @@ pub use block_cache::BlockCache;
 pub(crate) use bounded::BoundedSettings;
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions,
-    CompactRangeOptions, FlushOptions, ReadOptions, SizeApproximationOptions, WriteOptions,
+    CompactRangeOptions, FlushOptions, ReadOptions, SizeApproximationOptions,
+    WaitForCompactOptions, WriteOptions,
 };
 pub use cf_settings::{
     CfSettings, CompressionSettings, FifoCompactionOptions, UniversalCompactionOptions,

@@ -128,13 +128,7 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
     /// # Errors
     /// What made background work fail; `TimedOut`.
     pub fn wait_for_compact(&self, opts: &WaitForCompactOptions) -> Result<(), Error> {
-        if opts.flush {
-            self.engine().flush_all()?;
-        }
-        match opts.timeout {
-            Some(limit) => Ok(self.engine().wait_for_compactions_within(limit)?),
-            None => Ok(self.engine().wait_for_compactions()?),
-        }
+        Ok(self.engine().wait_for_compact(opts.engine())?)
     }
 
     /// Changes options of the default family, by RocksDB's names and texts. All or nothing.
@@ -193,12 +187,11 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
         Ok(self.engine().delete_files_in_ranges(family, &[(Some(from), Some(to))], true)?)
     }
 
-    /// Ends background work; the call returns when flushes and compactions that run have ended,
-    /// whatever `wait` says. What the database holds can be read afterwards, and nothing written.
-    /// An error goes to `tracing`.
+    /// Ends background work; with `wait` the call returns when flushes and compactions have ended.
+    /// What the database holds can be read afterwards, and nothing written. An error goes to
+    /// `tracing`.
     pub fn cancel_all_background_work(&self, wait: bool) {
-        let _ = wait;
-        if let Err(error) = self.engine().close() {
+        if let Err(error) = self.engine().cancel_all_background_work(wait) {
             tracing::warn!(%error, "ending background work");
         }
     }

@@ -264,21 +264,26 @@ impl CompactOptions {
 /// What a wait for compactions waits for.
 #[derive(Default)]
 pub struct WaitForCompactOptions {
-    pub(crate) flush: bool,
-    pub(crate) timeout: Option<Duration>,
+    engine: engine::WaitForCompactOptions,
 }
 
 impl WaitForCompactOptions {
-    /// Has no effect: background work cannot be paused.
-    pub fn set_abort_on_pause(&mut self, _v: bool) {}
+    pub(crate) fn engine(&self) -> &engine::WaitForCompactOptions {
+        &self.engine
+    }
+
+    /// Fails with `Operation aborted` while background work is paused. Default: false.
+    pub fn set_abort_on_pause(&mut self, v: bool) {
+        self.engine.abort_on_pause = v;
+    }
 
     /// Flushes first. Default: false.
     pub fn set_flush(&mut self, v: bool) {
-        self.flush = v;
+        self.engine.flush = v;
     }
 
     /// Microseconds after which the wait ends with `Operation timed out`; 0 for none. Default: 0.
     pub fn set_timeout(&mut self, microseconds: u64) {
-        self.timeout = (microseconds > 0).then(|| Duration::from_micros(microseconds));
+        self.engine.timeout = (microseconds > 0).then(|| Duration::from_micros(microseconds));
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use crate::base::sync::Ordering;
 use crate::base::{
-    CompactionFilterContext, Error, FileNumber, Result, SequenceNumber, Sometimes,
+    CompactionFilterContext, Error, FileNumber, Result, SequenceNumber, Sometimes, SubCode,
     TableFileCreationReason, TruncatedRangeTombstones,
 };
 use crate::blob::{BlobGcSettings, gc_candidates};
@@ -61,6 +61,7 @@ impl Jobs {
         let waits_for_snapshots = job.is_outnumbered.load(Ordering::Relaxed);
         waits_for_snapshots
             || job.is_in_vain.load(Ordering::Relaxed)
+            || error.subcode() == SubCode::CompactionAborted
             || damage::is_set_aside(&self.tree, error)
     }
 

@@ -16,8 +16,8 @@ use crate::db::statistics::Ticker;
 use crate::db::tables::damage_reports::may_be_damage;
 use crate::db::tables::level_files::ReadThrough;
 use crate::db::tree::compaction_job::CompactionJob;
-use crate::db::tree::damage;
 use crate::db::tree::output::JobOutput;
+use crate::db::tree::{damage, paused_work};
 use crate::manifest::TableFile;
 use crate::sst::IterSettings;
 
@@ -63,6 +63,10 @@ fn count_references(
         count += 1;
         if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
             output::check_wanted(jobs, &job.family)?;
+            // What the program drops itself is no compaction to it.
+            if !job.is_manual {
+                paused_work::check_not_stopped(&jobs.tree, false)?;
+            }
         }
     }
     entries.status()

@@ -35,6 +35,7 @@ use crate::db::jobs::table_writer::TableWriter;
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::check_not_canceled;
 use crate::db::tree::output::JobOutput;
+use crate::db::tree::paused_work;
 use crate::env::{NewNames, Task, Turn, WritableFile};
 use crate::manifest::ObsoleteFile;
 use crate::options::ColumnFamilyOptions;
@@ -349,6 +350,10 @@ impl Job<'_> {
 
     /// An error if another part has failed, or somebody has canceled it all.
     fn check_others(&self) -> Result<()> {
+        if !self.spec.is_flush {
+            let is_requested = self.spec.filtered.is_manual_compaction;
+            paused_work::check_not_stopped(&self.inner.tree, is_requested)?;
+        }
         check_not_canceled(self.spec.pace.control.as_deref())?;
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());

@@ -27,6 +27,7 @@ use crate::db::reading::source::Source;
 use crate::db::tables::level_files::{FileList, LevelFiles, ReadThrough, truncated};
 use crate::db::tables::tombstones_of;
 use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
+use crate::db::tree::paused_work;
 use crate::env::ReadAhead;
 use crate::iter::lookup::{in_key, locate_value};
 use crate::iter::{ConcatIterator, KeyBounds, MergingIterator};
@@ -300,6 +301,7 @@ pub(in crate::db) fn is_all_read(
     }
     let goes_on = || {
         output::check_wanted(jobs, &job.family)
+            .and_then(|()| paused_work::check_not_stopped(&jobs.tree, job.is_manual))
             .and_then(|()| check_not_canceled(job.control.as_deref()))
     };
     for (_, file) in job.plan.files() {

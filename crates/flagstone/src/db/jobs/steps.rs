@@ -122,7 +122,7 @@ impl Jobs {
         }
         match role {
             // How that ends which goes on is not known yet.
-            Role::Flush if !worked && self.tree.is_flushing() => {}
+            Role::Flush if !worked && self.tree.is_flushing_or_paused() => {}
             // Also where nothing was left to flush, as the family that found no room was dropped:
             // nobody else would.
             Role::Flush => {

@@ -10,6 +10,7 @@ use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
 use crate::db::settings::leveled_settings;
 use crate::db::tree::compaction_job::CompactionJob;
+use crate::db::tree::paused_work;
 use crate::db::tree::state::State;
 use crate::manifest::Version;
 use crate::options::{CompactFilesOptions, CompactionStyle};
@@ -58,6 +59,7 @@ impl Db {
         inner.disk.check_changeable()?;
         inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
+        let requested = paused_work::begin_requested(&inner.tree)?;
         let planned = inner.tree.begin_planned(|state| {
             inner.disk.check_changeable()?;
             Ok(Some((self.job_for_files(state, family, tables, output_level, options)?, ())))
@@ -77,6 +79,7 @@ impl Db {
             inner.jobs.purge_all_obsolete_files();
             inner.tree.end_turn(family, true);
         }
+        drop(requested);
         inner.jobs.end_asked_for(outcome)
     }
 

@@ -1,4 +1,4 @@
-//! Holding back automatic compactions, and removals of files, for a while.
+//! Holding back background work, and removals of files, for a while.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use crate::base::{Error, Result};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
-use crate::db::tree::requested_pauses;
+use crate::db::tree::{paused_work, requested_pauses};
+use crate::options::WaitForCompactOptions;
 
 /// Keeps automatic compactions of a family from starting until it is dropped; see
 /// [`Family::hold_compactions`](crate::Family::hold_compactions).
@@ -40,7 +41,7 @@ impl Db {
     /// # Errors
     /// `NotSupported` if the database is open for reading; `ShutdownInProgress`.
     pub fn disable_file_deletions(&self) -> Result<()> {
-        self.check_may_remove()?;
+        self.check_changes()?;
         requested_pauses::begin(&self.inner().tree);
         Ok(())
     }
@@ -52,7 +53,7 @@ impl Db {
     /// # Errors
     /// As [`Db::disable_file_deletions`].
     pub fn enable_file_deletions(&self, force: bool) -> Result<usize> {
-        self.check_may_remove()?;
+        self.check_changes()?;
         let inner = self.inner();
         let ended = requested_pauses::end(&inner.tree, force);
         if ended > 0 {
@@ -62,11 +63,11 @@ impl Db {
         Ok(requested_pauses::count(&inner.tree))
     }
 
-    fn check_may_remove(&self) -> Result<()> {
+    fn check_changes(&self) -> Result<()> {
         let context = &self.inner().context;
         context.check_open()?;
         if context.read_only {
-            let message = "the database is open for reading, and removes no files";
+            let message = "the database is open for reading, and neither removes files nor works in the background";
             return Err(Error::not_supported(message));
         }
         Ok(())
@@ -91,6 +92,105 @@ impl Db {
         family.0.check_alive()?;
         inner.tree.hold_compactions(&family.0);
         Ok(HeldCompactions { inner, family: family.0.clone() })
+    }
+}
+
+/// Pausing background work, and ending compactions, until a program takes that back; and stopping
+/// writes.
+impl Db {
+    /// Waits for the flushes and compactions that run, and begins no more of them until
+    /// [`Db::continue_background_work`] was called as often. Requested compactions still run once
+    /// there is nothing to flush. A requested flush waits, and so do writers whose memtables are
+    /// full. Closing the database ends the pause.
+    ///
+    /// # Errors
+    /// `NotSupported` if the database is open for reading; `ShutdownInProgress`.
+    pub fn pause_background_work(&self) -> Result<()> {
+        self.check_changes()?;
+        paused_work::pause_work(&self.inner().tree);
+        Ok(())
+    }
+
+    /// Takes back one call of [`Db::pause_background_work`].
+    ///
+    /// # Errors
+    /// As [`Db::pause_background_work`]; `InvalidArgument` if background work is not paused.
+    pub fn continue_background_work(&self) -> Result<()> {
+        self.check_changes()?;
+        paused_work::continue_work(&self.inner().tree)
+    }
+
+    /// Ends all compactions, requested ones too, and returns when they have ended, after at most
+    /// some 1,000 entries each. What they have written is removed. None begins until
+    /// [`Db::resume_all_compactions`] was called as often: those that are requested are
+    /// `Incomplete`, with the subcode `CompactionAborted`. Writers that are stopped
+    /// because compactions are behind wait as long.
+    ///
+    /// # Errors
+    /// As [`Db::pause_background_work`].
+    pub fn abort_all_compactions(&self) -> Result<()> {
+        self.check_changes()?;
+        paused_work::abort_compactions(&self.inner().tree);
+        Ok(())
+    }
+
+    /// Takes back one call of [`Db::abort_all_compactions`].
+    ///
+    /// # Errors
+    /// As [`Db::pause_background_work`]; `InvalidArgument` if no compactions are aborted.
+    pub fn resume_all_compactions(&self) -> Result<()> {
+        self.check_changes()?;
+        paused_work::resume_compactions(&self.inner().tree)
+    }
+
+    /// Ends requested compactions as [`Db::abort_all_compactions`] does, and refuses them until
+    /// [`Db::enable_manual_compaction`] was called as often: they are `Incomplete`, with the
+    /// subcode `ManualCompactionPaused`.
+    ///
+    /// # Errors
+    /// As [`Db::pause_background_work`].
+    pub fn disable_manual_compaction(&self) -> Result<()> {
+        self.check_changes()?;
+        paused_work::disable_requested(&self.inner().tree);
+        Ok(())
+    }
+
+    /// Takes back one call of [`Db::disable_manual_compaction`].
+    ///
+    /// # Errors
+    /// As [`Db::pause_background_work`]; `InvalidArgument` if requested compactions are not
+    /// disabled.
+    pub fn enable_manual_compaction(&self) -> Result<()> {
+        self.check_changes()?;
+        paused_work::enable_requested(&self.inner().tree)
+    }
+
+    /// Ends background work for good: what was written without the WAL is flushed, compactions end
+    /// soon, and from then on the database can only be read. With `wait` that is [`Db::close`];
+    /// without, the call does not wait for running work, and the database keeps its directory until
+    /// it is closed or dropped.
+    ///
+    /// # Errors
+    /// As [`Db::close`].
+    pub fn cancel_all_background_work(&self, wait: bool) -> Result<()> {
+        if wait { self.close() } else { self.inner().begin_closing() }
+    }
+
+    /// Waits until neither flush nor compaction has anything left to do, as `options` say.
+    ///
+    /// # Errors
+    /// What had poisoned the database; `TimedOut`; `Aborted` if background work is paused and
+    /// `options.abort_on_pause` is set; those of the flush and of closing.
+    pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
+        let inner = self.inner();
+        if options.flush {
+            if options.abort_on_pause {
+                paused_work::check_work_goes_on(&inner.tree)?;
+            }
+            self.flush_all()?;
+        }
+        inner.wait_until_idle_as(options)?;
+        if options.close_db { self.close() } else { Ok(()) }
     }
 }
 

@@ -25,10 +25,12 @@ use crate::db::handle::Db;
 use crate::db::settings::{leveled_settings, pick_compaction};
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::compactions::Piece;
+use crate::db::tree::paused_work;
 use crate::db::tree::state::State;
 use crate::manifest::{TableFile, Version};
 use crate::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, CompactionStyle,
+    WaitForCompactOptions,
 };
 
 impl Db {
@@ -54,6 +56,7 @@ impl Db {
         inner.disk.check_changeable()?;
         inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
+        paused_work::check_not_stopped(&inner.tree, true)?;
         let paths = family.0.paths.directories().len();
         if options.target_path_id as usize >= paths {
             return Err(Error::invalid_argument(format!(
@@ -65,6 +68,7 @@ impl Db {
             inner.tree.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
         inner.jobs.flush_asked_for(std::slice::from_ref(&family.0), true)?;
+        let requested = paused_work::begin_requested(&inner.tree)?;
         let first_number = inner.tree.file_numbers.next();
         let manual = Manual { inner, family: &family.0, begin, end, options, first_number };
         if let Some(control) = &options.control {
@@ -81,6 +85,8 @@ impl Db {
         } else {
             run()
         };
+        // A listener that is told of the compaction may stop others.
+        drop(requested);
         inner.tree.family_changed(family.0.id);
         if let (Some(control), Ok(())) = (&options.control, &outcome) {
             control.end();
@@ -114,7 +120,9 @@ impl Db {
     /// # Errors
     /// What had poisoned the database.
     pub fn wait_for_compactions(&self) -> Result<()> {
-        self.inner().wait_until_idle()
+        let options =
+            WaitForCompactOptions { wait_for_purge: true, ..WaitForCompactOptions::default() };
+        self.wait_for_compact(&options)
     }
 
     /// As [`Db::wait_for_compactions`], for a limited time; longer by up to a tenth of a second.
@@ -122,7 +130,8 @@ impl Db {
     /// # Errors
     /// As [`Db::wait_for_compactions`]; `TimedOut`.
     pub fn wait_for_compactions_within(&self, limit: Duration) -> Result<()> {
-        self.inner().wait_until_idle_within(Some(limit))
+        let (timeout, wait_for_purge) = (Some(limit), true);
+        self.wait_for_compact(&WaitForCompactOptions { timeout, wait_for_purge, ..<_>::default() })
     }
 }
 

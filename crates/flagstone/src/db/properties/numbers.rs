@@ -9,6 +9,7 @@ use crate::db::family::Family;
 use crate::db::properties::tables::blob_file_totals;
 use crate::db::settings::{leveled_settings, stall_input};
 use crate::db::space::{self, blob_file_bytes};
+use crate::db::tree::paused_work;
 use crate::manifest::Version;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::sst::{BlockCache, CompressedCache};
@@ -49,7 +50,8 @@ pub(super) fn int_property(db: &DbInner, family: &Family, name: &str) -> Option<
             .map(|table| table.memory_usage() as u64)
             .sum(),
         "rocksdb.is-file-deletions-enabled" => u64::from(!db.tree.are_deletions_paused()),
-        "rocksdb.num-immutable-mem-table-flushed" | "rocksdb.compaction-abort-count" => 0,
+        "rocksdb.num-immutable-mem-table-flushed" => 0,
+        "rocksdb.compaction-abort-count" => paused_work::aborts(&db.tree) as u64,
         "rocksdb.num-live-versions" => live_versions(db, family),
         "rocksdb.current-super-version-number" => db.tree.super_version_number(family),
         "rocksdb.base-level" => base_level(&family.options.load(), version),

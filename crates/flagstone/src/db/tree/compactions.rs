@@ -19,7 +19,7 @@ use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
 use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::output::{JobOutput, job_info};
 use crate::db::tree::state::State;
-use crate::db::tree::{Tree, damage};
+use crate::db::tree::{Tree, damage, paused_work};
 use crate::env::Role;
 use crate::manifest::{CompactCursor, TableFile, Version, VersionEdit};
 use crate::options::{CompactionControl, CompactionPri};
@@ -344,7 +344,9 @@ impl Tree {
     ) -> Result<Option<(CompactionPlan, Option<Vec<u8>>)>> {
         let mut waiting = None;
         loop {
-            if let Err(canceled) = check_not_canceled(control) {
+            let stopped = paused_work::check_not_stopped(self, true)
+                .and_then(|()| check_not_canceled(control));
+            if let Err(canceled) = stopped {
                 if waiting.is_some() {
                     self.hold_automatic_in(state, family, -1);
                 }

@@ -199,7 +199,8 @@ impl Tree {
         let mut state = self.state.lock();
         let now = self.context.env.clock.unix_seconds();
         // Without workers nobody would come again.
-        if !state.agenda.is_another_second(now) && self.has_workers() {
+        let is_looked_at = !state.agenda.is_another_second(now) && self.has_workers();
+        if is_looked_at || state.paused.flushes > 0 {
             return None;
         }
         let families = state.families.values_mut();
@@ -210,9 +211,10 @@ impl Tree {
         )
     }
 
-    /// Whether a flush runs.
-    pub(in crate::db) fn is_flushing(&self) -> bool {
-        self.state.lock().running.flushes > 0
+    /// Whether a flush runs, or none may begin.
+    pub(in crate::db) fn is_flushing_or_paused(&self) -> bool {
+        let state = self.state.lock();
+        state.running.flushes > 0 || state.paused.flushes > 0
     }
 
     /// Takes what has waited longest.
@@ -222,7 +224,7 @@ impl Tree {
 
     pub(in crate::db) fn take_flush_in(&self, state: &mut State) -> Option<FlushJob> {
         // Whoever closes waits for those that have begun.
-        if self.context.closing.load(Ordering::Acquire) {
+        if self.context.closing.load(Ordering::Acquire) || state.paused.flushes > 0 {
             return None;
         }
         let (job, is_more) = if self.flushes_together() {

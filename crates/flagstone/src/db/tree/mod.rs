@@ -14,6 +14,7 @@ pub(in crate::db) mod following;
 pub(super) mod ingestion;
 pub(in crate::db) mod key_faults;
 pub(in crate::db) mod output;
+pub(super) mod paused_work;
 pub(super) mod pressure;
 pub(in crate::db) mod pressures;
 pub(in crate::db) mod promise;
@@ -41,6 +42,7 @@ use crate::db::settings::{level0_files, leveled_settings};
 use crate::db::tables::Tables;
 use crate::db::tree::activity::Activity;
 use crate::db::tree::family_state::FamilyState;
+use crate::db::tree::paused_work::{CompactionStops, check_not_paused};
 use crate::db::tree::state::State;
 use crate::db::wal_space::WalSpace;
 use crate::db::write_control::WriteControl;
@@ -67,6 +69,7 @@ pub(super) struct Tree {
     wal_space: Arc<WalSpace>,
     control: Arc<WriteControl>,
     state: Mutex<State>,
+    stops: CompactionStops,
     /// By id; what handles and readers go through.
     pub(super) families: RwLock<BTreeMap<ColumnFamilyId, Arc<Family>>>,
     pub(super) file_numbers: Arc<FileNumbers>,
@@ -105,6 +108,7 @@ impl Tree {
             control: below.control,
             file_numbers: versions.file_numbers().clone(),
             state: ranked(Rank::State, State::new(versions, families)),
+            stops: CompactionStops::default(),
             families: RwLock::new(handles),
             progress: Condvar::new(),
             steps: OnceLock::new(),
@@ -211,8 +215,13 @@ impl Tree {
     /// Waits until no flush and no compaction is running or wanted.
     ///
     /// # Errors
-    /// `ShutdownInProgress`, or what has poisoned the database; `TimedOut` after `limit`.
-    pub(in crate::db) fn wait_until_idle(&self, limit: Option<Duration>) -> Result<()> {
+    /// `ShutdownInProgress`, or what has poisoned the database; `TimedOut` after `limit`; `Aborted`
+    /// while work is paused, if `ends_on_pause`.
+    pub(in crate::db) fn wait_until_idle(
+        &self,
+        limit: Option<Duration>,
+        ends_on_pause: bool,
+    ) -> Result<()> {
         let clock = &self.context.env.clock;
         let began_us = clock.now_us();
         // Looked at under one lock with the waiting: what changes in between would be waited for in
@@ -221,6 +230,9 @@ impl Tree {
         loop {
             self.context.poison.check()?;
             self.context.check_open()?;
+            if ends_on_pause {
+                check_not_paused(&state)?;
+            }
             damage::take_back_outnumbered(self, &mut state);
             if !state.flushes_go_on() && state.running.compactions == 0 {
                 let wanted = self.compactions_wanted(&state);

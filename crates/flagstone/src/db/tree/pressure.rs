@@ -377,6 +377,9 @@ fn take_promise(
     state: &mut State,
     may_go_on: impl Fn(&State, &FamilyState, &Promise) -> bool,
 ) -> Option<(Arc<Family>, Promise)> {
+    if state.paused.compactions > 0 {
+        return None;
+    }
     let id = families_with_garbage(state).find_map(|known| match &known.punching {
         Punching::Promised(promise)
             if !known.has_readers_before(promise.installed) && may_go_on(state, known, promise) =>

@@ -140,6 +140,8 @@ pub(in crate::db) struct Running {
     pub(in crate::db) checkpoints: usize,
     /// Tables that callers ingest, a call at a time.
     pub(in crate::db) ingestions: usize,
+    /// Calls that compact what they were asked to, also while they wait for other compactions.
+    pub(in crate::db) requested: usize,
 }
 
 impl Running {
@@ -158,6 +160,8 @@ pub(in crate::db) struct Paused {
     pub(in crate::db) on_request: usize,
     /// While above zero, no automatic compaction starts.
     pub(in crate::db) compactions: usize,
+    /// While above zero, no flush starts.
+    pub(in crate::db) flushes: usize,
 }
 
 /// What the state lock guards.
