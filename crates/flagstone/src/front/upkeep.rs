@@ -40,6 +40,29 @@ impl Db {
         self.engine().flush_wal(false)
     }
 
+    /// Stops all writes, so that the contents stay as they are, until [`Db::unlock_wal`] was called
+    /// as often, by any thread. Waits for the writes that have begun; all are in the WAL's file
+    /// then. Writers wait, with `no_slowdown` they fail with `Incomplete`; tables that are ingested
+    /// wait, too. Flushes, compactions and checkpoints go on. Closing the database ends the wait,
+    /// and those writers fail.
+    ///
+    /// # Errors
+    /// As [`Db::sync_wal`]; `NotSupported` if the database is open for reading. Nothing is locked
+    /// then.
+    #[doc(alias = "LockWAL")]
+    pub fn lock_wal(&self) -> Result<()> {
+        self.engine().lock_wal()
+    }
+
+    /// Takes back one call of [`Db::lock_wal`].
+    ///
+    /// # Errors
+    /// `Aborted` if the WAL is not locked; `ShutdownInProgress`.
+    #[doc(alias = "UnlockWAL")]
+    pub fn unlock_wal(&self) -> Result<()> {
+        self.engine().unlock_wal()
+    }
+
     /// Writes the memtables of all families to tables, and waits for that. A single family has
     /// [`Family::flush`].
     ///

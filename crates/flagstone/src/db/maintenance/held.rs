@@ -1,4 +1,4 @@
-//! Holding back background work, and removals of files, for a while.
+//! Holding back background work, removals of files, and writes, for a while.
 
 use std::sync::Arc;
 
@@ -191,6 +191,28 @@ impl Db {
         }
         inner.wait_until_idle_as(options)?;
         if options.close_db { self.close() } else { Ok(()) }
+    }
+
+    /// Stops all writes, so that the contents stay as they are, until [`Db::unlock_wal`] was called
+    /// as often, by any thread. Waits for the writes that have begun; all are in the WAL's file
+    /// then, also with `manual_wal_flush`. Writers wait, with `no_slowdown` they fail with
+    /// `Incomplete`; tables that are ingested wait, too. Flushes, compactions and checkpoints go
+    /// on. Closing the database ends the wait, and those writers fail.
+    ///
+    /// # Errors
+    /// As [`Db::flush_wal`]; `NotSupported` if the database is open for reading. Nothing is locked
+    /// then.
+    pub fn lock_wal(&self) -> Result<()> {
+        let inner = self.inner();
+        inner.pipeline.lock_wal().inspect_err(|error| inner.tree.refused(error))
+    }
+
+    /// Takes back one call of [`Db::lock_wal`].
+    ///
+    /// # Errors
+    /// `Aborted` if the WAL is not locked; `ShutdownInProgress`.
+    pub fn unlock_wal(&self) -> Result<()> {
+        self.inner().pipeline.unlock_wal()
     }
 }
 

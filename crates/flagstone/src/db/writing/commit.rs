@@ -94,6 +94,8 @@ pub(in crate::db) struct Commit {
     pub(in crate::db) has_unlogged: bool,
     /// No write may begin.
     pub(in crate::db::writing) are_writes_held_back: bool,
+    /// How often the program has locked the WAL: no write may begin before all are taken back.
+    pub(in crate::db::writing) wal_locks: usize,
 }
 
 /// The WAL that takes the writes.

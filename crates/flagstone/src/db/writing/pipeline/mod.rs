@@ -25,7 +25,9 @@ pub(in crate::db::writing) mod write;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Mutex, MutexGuard, Ordering, Rank, ranked};
-use crate::base::{ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use crate::base::{
+    Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+};
 use crate::batch::WriteBatch;
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::db::context::Context;
@@ -165,7 +167,11 @@ impl Pipeline {
 
     /// Refuses writes from now on: what is flushed next is the last that was written.
     pub(in crate::db) fn begin_ending(&self) {
-        self.commit.lock().end.has_begun = true;
+        let mut commit = self.commit.lock();
+        commit.end.has_begun = true;
+        commit.wal_locks = 0;
+        drop(commit);
+        self.admission.writes_go_on.notify_all();
     }
 
     /// Whether anything was written without the WAL since the database was opened.
@@ -322,7 +328,7 @@ impl Pipeline {
     /// # Errors
     /// `ShutdownInProgress`; `Aborted` behind a write that panicked.
     pub(in crate::db) fn hold_back_writes(&self) -> Result<WritesHeldBack<'_>> {
-        let mut commit = self.lock_to_write();
+        let mut commit = self.lock_to_write(true)?;
         commit.check_not_ending()?;
         self.insertions.wait_for_all(&commit.turns)?;
         commit.are_writes_held_back = true;
@@ -330,13 +336,82 @@ impl Pipeline {
     }
 
     /// Takes the commit lock for a write, once none are held back.
+    ///
+    /// # Errors
+    /// `Incomplete` while the WAL is locked, unless the write `waits` for that.
     #[inline]
-    pub(in crate::db::writing) fn lock_to_write(&self) -> MutexGuard<'_, Commit> {
+    pub(in crate::db::writing) fn lock_to_write(
+        &self,
+        waits: bool,
+    ) -> Result<MutexGuard<'_, Commit>> {
         let mut commit = self.commit.lock();
-        while commit.are_writes_held_back {
+        while commit.are_writes_held_back || commit.wal_locks > 0 {
+            if commit.wal_locks > 0 && !waits {
+                return Err(Error::incomplete(
+                    "the write would have to wait for unlock_wal, but no_slowdown is set",
+                ));
+            }
             self.admission.writes_go_on.wait(&mut commit);
         }
-        commit
+        Ok(commit)
+    }
+}
+
+/// Freezing the contents. Writes that have their sequence numbers end: they are inserted, synced if
+/// that is awaited, and published. No other begins. Flushes go on: they change no contents.
+impl Pipeline {
+    /// Lets no write begin until [`Self::unlock_wal`] was called as often. All records are in the
+    /// WAL's file then, and readers see all writes.
+    ///
+    /// # Errors
+    /// Those of writes; nothing is locked then.
+    pub(in crate::db) fn lock_wal(&self) -> Result<()> {
+        self.context.check_writable()?;
+        let (last, is_awaited) = {
+            let mut commit = self.commit.lock();
+            while commit.are_writes_held_back {
+                self.admission.writes_go_on.wait(&mut commit);
+            }
+            commit.check_not_ending()?;
+            self.insertions.wait_for_all(&commit.turns)?;
+            self.flush_log(&mut commit)?;
+            commit.wal_locks += 1;
+            (commit.numbers.last, self.is_sync_awaited(&commit))
+        };
+        if is_awaited {
+            let clock = &*self.context.env.clock;
+            let synced = self.wal_sync.wait_for(last, clock, || self.sync_and_publish());
+            if let Err(error) = synced {
+                self.take_back_lock();
+                return Err(error);
+            }
+        }
+        // Writers that waited for the sync of others may not have come round to it.
+        self.insertions.publish(last);
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Aborted` if the WAL is not locked.
+    pub(in crate::db) fn unlock_wal(&self) -> Result<()> {
+        self.context.check_open()?;
+        if self.take_back_lock() {
+            Ok(())
+        } else {
+            Err(Error::new(Code::Aborted, "the WAL is not locked"))
+        }
+    }
+
+    /// Whether there was a lock to take back: closing takes back all.
+    fn take_back_lock(&self) -> bool {
+        let mut commit = self.commit.lock();
+        let Some(left) = commit.wal_locks.checked_sub(1) else { return false };
+        commit.wal_locks = left;
+        drop(commit);
+        if left == 0 {
+            self.admission.writes_go_on.notify_all();
+        }
+        true
     }
 }
 

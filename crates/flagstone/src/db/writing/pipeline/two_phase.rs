@@ -271,7 +271,7 @@ impl<'a> TwoPhase<'a> {
         let mut pins = self.pipeline.memtables.shown.pins();
         let mut blobs = BlobsOfBatch::Nothing;
         let appended = {
-            let commit = &mut self.pipeline.lock_to_write();
+            let commit = &mut self.pipeline.lock_to_write(!options.no_slowdown)?;
             let locked = Locked {
                 pipeline: self.pipeline,
                 commit,

@@ -134,8 +134,8 @@ impl Pipeline {
         let mut asked = Asked::default();
         let appended = {
             let commit = &mut match unchanged {
-                None => self.lock_to_write(),
-                Some(unchanged) => self.lock_unchanged(unchanged, &mut asked)?,
+                None => self.lock_to_write(!options.no_slowdown)?,
+                Some(unchanged) => self.lock_unchanged(options, unchanged, &mut asked)?,
             };
             let locked = Locked {
                 pipeline: self,
@@ -196,12 +196,13 @@ impl Pipeline {
     #[cold]
     fn lock_unchanged<'a>(
         &'a self,
+        options: &WriteOptions,
         unchanged: &Unchanged<'_>,
         asked: &mut Asked,
     ) -> Result<MutexGuard<'a, Commit>> {
         loop {
             *asked = unchanged.ask_tables(&self.reader)?;
-            let commit = self.lock_to_write();
+            let commit = self.lock_to_write(!options.no_slowdown)?;
             if !Mutant::AskBeforeInsertions.is_on() {
                 self.insertions.wait_for_all(&commit.turns)?;
             }
