@@ -270,6 +270,28 @@ impl Db {
         found
     }
 
+    /// The merge operands of `key` in a family, oldest first, as they are stored: compactions and
+    /// [`max_successive_merges`](crate::options::CfSettings) may have merged some. A value below
+    /// them comes first, and of wide columns the default one. Empty if the key does not exist.
+    ///
+    /// No merge operator is asked. Costs what [`Db::get_with`] costs without the merge.
+    ///
+    /// # Errors
+    /// `Incomplete`, with the subcode `MergeOperandsInsufficientCapacity`, if there are more than
+    /// `at_most`; as [`Db::get_with`].
+    pub fn get_merge_operands(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        at_most: usize,
+    ) -> Result<Vec<Value>> {
+        self.inner()
+            .reader
+            .get_merge_operands(options, &family.0, key.as_ref(), at_most)
+            .inspect_err(|error| self.note_damage(family, error))
+    }
+
     /// Sets `key` to `value`. When the call returns, that outlives the process, unless
     /// `manual_wal_flush` is set, but not yet a loss of power: for that see [`WriteOptions::sync`]
     /// and [`Db::sync_wal`].
@@ -533,26 +555,6 @@ impl Db {
     /// What the engine has counted since it was opened.
     pub fn statistics(&self) -> &Statistics {
         &self.inner().context.statistics
-    }
-
-    /// With `manual_wal_flush`, brings the log records that wait in the process's memory into the
-    /// WAL's file: what was written so far survives the death of the process, and with `sync`, as
-    /// after [`Db::sync_wal`], a power loss. Without `manual_wal_flush` nothing waits.
-    ///
-    /// # Errors
-    /// `IoError`; after one with the subcode `NoSpace` that a write meets the records wait on,
-    /// after others the database accepts no more writes.
-    pub fn flush_wal(&self, sync: bool) -> Result<()> {
-        self.inner().pipeline.flush_wal(sync).inspect_err(|error| self.inner().tree.refused(error))
-    }
-
-    /// Makes everything written so far survive a power loss.
-    ///
-    /// # Errors
-    /// `IoError`; the database then accepts no more writes.
-    pub fn sync_wal(&self) -> Result<()> {
-        self.inner().context.check_syncable()?;
-        self.inner().pipeline.sync_wal().inspect_err(|error| self.inner().tree.refused(error))
     }
 
     /// Stops background work, and gives the directory up to whoever opens it next. What writes or

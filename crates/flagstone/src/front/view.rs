@@ -182,6 +182,23 @@ impl View {
         self.entity_settled(key, &self.settled(options)?)
     }
 
+    /// The merge operands of `key`, oldest first, behind the value that they would be merged onto,
+    /// for a program that merges itself. Compactions may have merged some. Of wide columns the
+    /// default one counts. Empty if the key does not exist.
+    ///
+    /// # Errors
+    /// `Incomplete` if there are more than `at_most`; `NotSupported` in a family whose values
+    /// expire, and in a transaction; as [`View::get`].
+    #[doc(alias = "GetMergeOperands")]
+    pub fn get_merge_operands(&self, key: impl AsRef<[u8]>, at_most: usize) -> Result<Vec<Value>> {
+        self.check_no_expiry()?;
+        if self.laid_over.is_some() {
+            let message = "a transaction does not tell its merge operands apart";
+            return Err(Error::not_supported(message));
+        }
+        self.db().get_merge_operands(&self.defaults(), &self.family, key, at_most)
+    }
+
     /// The columns of several keys, in the order of the keys, all as of one moment.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Flushes that a program asks for.
+//! Flushes that a program asks for, of memtables and of the WAL.
 
 use crate::base::Result;
 use crate::db::family::ColumnFamily;
@@ -26,5 +26,25 @@ impl Db {
     pub fn flush_all(&self) -> Result<()> {
         let families: Vec<_> = self.inner().tree.families.read().values().cloned().collect();
         self.inner().jobs.flush_asked_for(&families, true)
+    }
+
+    /// With `manual_wal_flush`, brings the log records that wait in the process's memory into the
+    /// WAL's file: what was written so far survives the death of the process, and with `sync`, as
+    /// after [`Db::sync_wal`], a power loss. Without `manual_wal_flush` nothing waits.
+    ///
+    /// # Errors
+    /// `IoError`; after one with the subcode `NoSpace` that a write meets the records wait on,
+    /// after others the database accepts no more writes.
+    pub fn flush_wal(&self, sync: bool) -> Result<()> {
+        self.inner().pipeline.flush_wal(sync).inspect_err(|error| self.inner().tree.refused(error))
+    }
+
+    /// Makes everything written so far survive a power loss.
+    ///
+    /// # Errors
+    /// `IoError`; the database then accepts no more writes.
+    pub fn sync_wal(&self) -> Result<()> {
+        self.inner().context.check_syncable()?;
+        self.inner().pipeline.sync_wal().inspect_err(|error| self.inner().tree.refused(error))
     }
 }

@@ -6,7 +6,10 @@
 use std::sync::Arc;
 
 use crate::base::sync::Ordering;
-use crate::base::{Error, Result, SequenceNumber, SnapshotList, ValueType, WideColumns};
+use crate::base::{
+    Code, Error, Result, SequenceNumber, SnapshotList, SubCode, ValueType, WideColumns,
+    key_in_words,
+};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::reading::value::Value;
 use crate::db::reading::value_reader::ValueReader;
@@ -111,6 +114,39 @@ impl Reader {
         Ok(columns)
     }
 
+    /// The operands of a key, oldest first, behind the value that they would be merged onto.
+    pub(in crate::db) fn get_merge_operands(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+        at_most: usize,
+    ) -> Result<Vec<Value>> {
+        self.statistics.add(Ticker::KeysRead, 1);
+        self.check_family(family)?;
+        let current = family.current.load();
+        let snapshot = self.read_sequence(options)?;
+        let outcome = self.search(options, family, &current, snapshot, key)?.finish();
+        let (base, operands) = match outcome {
+            Outcome::NotFound => return Ok(Vec::new()),
+            Outcome::Found(kind, value) => (Some((kind, value)), Vec::new()),
+            Outcome::Merge { base, operands } => (base, operands),
+        };
+        let count = operands.len() + usize::from(base.is_some());
+        if count > at_most {
+            return Err(too_many(key, count, at_most));
+        }
+        let mut found = Vec::with_capacity(count);
+        if let Some((kind, value)) = base {
+            let base = Outcome::Found(kind, value);
+            found.extend(self.finish_outcome(options, family, &current, key, base)?);
+        }
+        let bytes: usize = operands.iter().map(|operand| operand.len()).sum();
+        self.statistics.add(Ticker::BytesRead, bytes as u64);
+        found.extend(operands.into_iter().rev());
+        Ok(found)
+    }
+
     /// What a key had when that number was the last, one that nothing has forgotten: a value, or an
     /// encoded entity that has all its columns inside.
     pub(in crate::db) fn get_at(
@@ -161,6 +197,13 @@ impl Reader {
         let value = self.finish_outcome(options, family, &current, key, outcome)?;
         Ok(value.map(ValueReader::from))
     }
+}
+
+#[cold]
+fn too_many(key: &[u8], count: usize, at_most: usize) -> Error {
+    let key = key_in_words(key);
+    let message = format!("key '{key}' has {count} merge operands, more than {at_most}");
+    Error::new(Code::Incomplete, message).with_subcode(SubCode::MergeOperandsInsufficientCapacity)
 }
 
 #[cfg(test)]
