@@ -1,7 +1,9 @@
 //! Properties: what dashboards and tools that know RocksDB ask for, by its names and in its shape.
 
+use std::collections::BTreeMap;
+
 use flagstone::batch::WriteBatch;
-use flagstone::db::{Db, PROPERTY_NAMES};
+use flagstone::db::{Db, PROPERTY_NAMES, Ticker};
 use flagstone::env::Env;
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
 
@@ -295,4 +297,79 @@ fn the_numbers_of_all_families_are_added_up() {
         "they share it"
     );
     assert_eq!(db.aggregated_int_property("rocksdb.stats"), None, "it is no number");
+}
+
+fn map(db: &Db, name: &str) -> BTreeMap<String, String> {
+    db.map_property(db.default_column_family(), name).unwrap_or_else(|| panic!("{name} is no map"))
+}
+
+/// Two tables in level 0, and their merger in the level below it.
+fn compacted() -> Db {
+    let db = open(&[("num_levels", "2"), ("disable_auto_compactions", "true")]);
+    for value in ["one", "two"] {
+        db.put("key", value).expect("a put");
+        db.flush_all().expect("a flush");
+    }
+    let all = CompactRangeOptions::default();
+    db.compact_range(db.default_column_family(), None, None, &all).expect("a compaction");
+    db.put("other", "value").expect("a put");
+    db.flush_all().expect("a flush");
+    db
+}
+
+#[test]
+fn maps_have_the_keys_of_rocksdb() {
+    let db = compacted();
+    let family = map(&db, "rocksdb.cfstats");
+    let figure = |level: &str, name: &str| {
+        let key = format!("compaction.{level}.{name}");
+        family[&key].parse::<f64>().unwrap_or_else(|_| panic!("{key} is no number"))
+    };
+    assert_eq!((figure("L0", "NumFiles"), figure("L1", "NumFiles")), (1.0, 1.0));
+    assert_eq!(figure("Sum", "NumFiles"), 2.0);
+    assert_eq!(figure("L0", "CompCount"), 3.0, "flushes");
+    assert_eq!((figure("L1", "CompCount"), figure("L1", "KeyIn")), (1.0, 2.0));
+    assert_eq!(figure("L1", "KeyDrop"), 1.0);
+    assert!(figure("L1", "SizeBytes") > 0.0 && figure("L1", "WriteMBps") > 0.0);
+    assert!(!family.contains_key("compaction.Int.NumFiles"), "only the text has that line");
+    assert_eq!(family.keys().filter(|key| key.starts_with("compaction.L0.")).count(), 22);
+    assert_eq!((&*family["total-stops"], &*family["memtable-limit-delays"]), ("0", "0"));
+    assert_eq!(map(&db, "rocksdb.cf-write-stall-stats").len(), 11);
+
+    let database = map(&db, "rocksdb.dbstats");
+    assert_eq!(
+        (&*database["db.user_keys_written"], &*database["db.user_writes_by_self"]),
+        ("3", "3")
+    );
+    assert_eq!(database["db.user_writes_with_wal"], "3");
+    assert!(database["db.uptime"].parse::<f64>().is_ok());
+    assert_eq!(map(&db, "rocksdb.db-write-stall-stats")["write-buffer-manager-limit-stops"], "0");
+
+    assert_eq!(map(&db, "rocksdb.aggregated-table-properties")["num_entries"], "2");
+    assert_eq!(map(&db, "rocksdb.aggregated-table-properties-at-level1")["num_entries"], "1");
+    for none in ["rocksdb.stats", "rocksdb.num-snapshots", "nonsense"] {
+        assert!(db.map_property(db.default_column_family(), none).is_none(), "{none} is no map");
+    }
+    let too_deep = "rocksdb.aggregated-table-properties-at-level2";
+    assert!(db.map_property(db.default_column_family(), too_deep).is_none());
+}
+
+#[test]
+fn figures_are_counted_anew() {
+    let db = compacted();
+    let keys_written = db.statistics().get(Ticker::KeysWritten);
+    db.reset_stats();
+    let family = map(&db, "rocksdb.cfstats");
+    assert_eq!(family["compaction.L0.CompCount"], "0.000000");
+    assert_eq!(family["compaction.L0.NumFiles"], "1.000000", "what there is stays");
+    assert!(line(&property(&db, "rocksdb.dbstats"), "Cumulative writes").contains(" 0 writes, "));
+    db.put("key", "three").expect("a put");
+    db.flush_all().expect("a flush");
+    assert_eq!(map(&db, "rocksdb.dbstats")["db.user_keys_written"], "1");
+    assert_eq!(map(&db, "rocksdb.cfstats")["compaction.L0.CompCount"], "1.000000");
+    let report = property(&db, "rocksdb.dbstats");
+    for period in ["Cumulative writes", "Interval writes"] {
+        assert!(line(&report, period).contains(" 1 writes, 1 keys"), "{report}");
+    }
+    assert_eq!(db.statistics().get(Ticker::KeysWritten), keys_written + 1, "that counts on");
 }

@@ -106,6 +106,12 @@ impl Db {
         &self.inner().context.identity
     }
 
+    /// What this opening of the database is called in the properties of the tables that it writes
+    /// (RocksDB's `GetDbSessionId`).
+    pub fn session_id(&self) -> &str {
+        &self.inner().context.session
+    }
+
     /// The options in force, as opened and as [`Db::set_db_options`] has changed them since. Its
     /// `cf` is as it was when the database was opened: [`ColumnFamily::options`] tells what holds
     /// for a family now.

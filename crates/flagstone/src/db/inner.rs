@@ -116,7 +116,7 @@ impl DbInner {
             snapshots,
             tables,
             reader: reader.clone(),
-            last_report: Mutex::default(),
+            reports: Mutex::default(),
             limits,
             arenas: arenas.clone(),
             background,

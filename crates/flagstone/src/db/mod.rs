@@ -127,8 +127,8 @@ pub(crate) struct DbInner {
     snapshots: Arc<SnapshotList>,
     tables: Arc<tables::Tables>,
     reader: Arc<reading::Reader>,
-    /// What `rocksdb.dbstats` said last.
-    last_report: Mutex<properties::db_stats::DbFigures>,
+    /// Since when `rocksdb.dbstats` counts, and what it said last.
+    reports: Mutex<properties::db_stats::DbReports>,
     limits: Arc<limits::Limits>,
     /// Memory of flushed memtables, for the next ones.
     arenas: Arc<ArenaPool>,

@@ -38,6 +38,11 @@ impl Poison {
         self.failures.load(Ordering::Relaxed)
     }
 
+    /// Counts failures anew.
+    pub(crate) fn forget_failures(&self) {
+        self.failures.store(0, Ordering::Relaxed);
+    }
+
     /// The state of the database, and why, in words.
     pub(crate) fn describe(&self) -> String {
         match (self.check(), self.check_starved()) {

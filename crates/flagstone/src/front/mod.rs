@@ -13,7 +13,8 @@
 //!   `transaction_db`: [`TransactionDb`], where they lock their keys; `locking`: those locks
 //! - `secondary`: [`Secondary`], a database that another process writes
 //! - `update`: a key changed to what follows from its value; `pauses`: between attempts
-//! - `upkeep`: options, background work, copies and reports of an open database
+//! - `upkeep`: options, copies and reports of an open database; `properties`: those of families and
+//!   tables
 //! - `moving`: from other names to these
 //! - `closures`: merge operators and compaction filters that are closures
 //! - `reports`: the types of what a database tells of itself
@@ -33,6 +34,7 @@ mod ingestion;
 mod locking;
 pub mod moving;
 mod pauses;
+mod properties;
 pub mod reports;
 mod secondary;
 mod snapshot;

@@ -279,6 +279,12 @@ impl Db {
         self.engine().identity()
     }
 
+    /// A name that this opening of the database has, and the tables that it writes.
+    #[doc(alias = "GetDbSessionId")]
+    pub fn session_id(&self) -> &str {
+        self.engine().session_id()
+    }
+
     /// What was counted since the database was opened.
     pub fn statistics(&self) -> &Statistics {
         self.engine().statistics()
@@ -288,6 +294,13 @@ impl Db {
     #[doc(alias = "GetAggregatedIntProperty")]
     pub fn aggregated_int_property(&self, name: &str) -> Option<u64> {
         self.engine().aggregated_int_property(name)
+    }
+
+    /// Begins to count anew what the properties `rocksdb.cfstats`, `rocksdb.dbstats` and their
+    /// parts tell of all families, and `rocksdb.background-errors`. [`Db::statistics`] counts on.
+    #[doc(alias = "ResetStats")]
+    pub fn reset_stats(&self) {
+        self.engine().reset_stats();
     }
 
     /// What memory is used for. Looks at every cached block and every open table.
@@ -356,7 +369,7 @@ impl Db {
     }
 }
 
-/// Options, properties and background work of one family.
+/// Options and background work of one family.
 impl Family {
     /// Changes options of the family while the database is open, by their names and the texts of
     /// their values: all of them, or none. [`CfSettings`](crate::CfSettings) and
@@ -370,21 +383,6 @@ impl Family {
     #[doc(alias = "SetOptions")]
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.engine().set_options(self.engine_family(), changes)
-    }
-
-    /// The property `name` as text; `None` if there is none of that name.
-    /// [`PROPERTY_NAMES`](crate::reports::PROPERTY_NAMES) lists them.
-    #[doc(alias = "GetProperty")]
-    #[doc(alias = "property_value")]
-    pub fn property(&self, name: &str) -> Option<String> {
-        self.engine().property(self.engine_family(), name)
-    }
-
-    /// The property `name` as a number; `None` if it is none.
-    #[doc(alias = "GetIntProperty")]
-    #[doc(alias = "property_int_value")]
-    pub fn int_property(&self, name: &str) -> Option<u64> {
-        self.engine().int_property(self.engine_family(), name)
     }
 
     /// Writes the family's memtable to a table, and waits for that. With the option `atomic_flush`,

@@ -89,6 +89,12 @@ impl CompressionType {
     pub const ALL: [Self; 7] =
         [Self::None, Self::Snappy, Self::Zlib, Self::Bzip2, Self::Lz4, Self::Lz4hc, Self::Zstd];
 
+    /// The types whose codec this build has.
+    #[doc(alias = "GetSupportedCompressions")]
+    pub fn supported() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|compression| compression.is_built_in()).collect()
+    }
+
     /// The type that a stored byte stands for; `None` for Xpress, custom and unknown types.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {

@@ -1,11 +1,13 @@
 //! `rocksdb.cfstats` and its parts: what became of a family since the database was opened, in the
 //! shape of RocksDB's report.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::compaction::pick::BlobWaste;
 use crate::db::DbInner;
 use crate::db::family::Family;
+use crate::db::properties::db_stats::seconds_up;
 use crate::db::properties::human::{self, GB, MB};
 use crate::db::properties::tables::blob_file_totals;
 use crate::db::settings::stall_input;
@@ -22,6 +24,9 @@ struct Row {
     write_amplification: f64,
     activity: LevelActivity,
 }
+
+/// The line for the time since the last periodic report.
+const INTERVAL: &str = "Int";
 
 const COLUMNS: &str = "Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB) Moved(GB) W-Amp \
                        Rd(MB/s) Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop Rblob(GB) Wblob(GB)";
@@ -45,12 +50,49 @@ impl Row {
         }
     }
 
+    /// The columns by RocksDB's names.
+    fn figures(&self) -> [(&'static str, f64); 22] {
+        let activity = &self.activity;
+        let gb = |bytes: u64| bytes as f64 / GB;
+        let seconds = activity.micros as f64 / 1e6;
+        [
+            ("NumFiles", self.files as f64),
+            ("CompactedFiles", self.compacting as f64),
+            ("SizeBytes", self.bytes as f64),
+            ("Score", self.score),
+            ("ReadGB", gb(activity.read())),
+            ("RnGB", gb(activity.read_above)),
+            ("Rnp1GB", gb(activity.read_here)),
+            ("WriteGB", gb(activity.written)),
+            ("WPreCompGB", gb(activity.written_raw)),
+            ("WnewGB", gb(activity.written) - gb(activity.read_here)),
+            ("MovedGB", gb(activity.moved)),
+            ("WriteAmp", self.write_amplification),
+            ("ReadMBps", self.per_second(activity.read())),
+            ("WriteMBps", self.per_second(activity.all_written())),
+            ("CompSec", seconds),
+            // Processor time is not measured.
+            ("CompMergeCPU", 0.0),
+            ("CompCount", activity.count as f64),
+            ("AvgSec", seconds / activity.count.max(1) as f64),
+            ("KeyIn", activity.entries_read as f64),
+            ("KeyDrop", activity.entries_dropped as f64),
+            ("RblobGB", gb(activity.read_blob)),
+            ("WblobGB", gb(activity.written_blob)),
+        ]
+    }
+
+    /// MiB a second, for the time that flushes and compactions took.
+    fn per_second(&self, bytes: u64) -> f64 {
+        bytes as f64 / MB / ((self.activity.micros + 1) as f64 / 1e6)
+    }
+
     fn text(&self) -> String {
         let Self { name, files, compacting, score, write_amplification, activity, .. } = self;
         let size = human::bytes(self.bytes);
         let gb = |bytes: u64| bytes as f64 / GB;
         let seconds = activity.micros as f64 / 1e6;
-        let per_second = |bytes: u64| bytes as f64 / MB / ((activity.micros + 1) as f64 / 1e6);
+        let per_second = |bytes: u64| self.per_second(bytes);
         let read = activity.read();
         // Negative where a compaction wrote less than it read of its own level.
         let new = gb(activity.written) - gb(activity.read_here);
@@ -107,19 +149,19 @@ fn levels(version: &Version, scores: &[f64], activity: &Activity) -> Vec<Row> {
     sum.write_amplification = amplification(sum.activity.all_written(), flushed);
     let interval = Row {
         write_amplification: amplification(sum.activity.all_written(), flushed + 1),
-        ..Row::of_activity("Int", sum.activity)
+        ..Row::of_activity(INTERVAL, sum.activity)
     };
     rows.extend([sum, interval]);
     rows
 }
 
-/// How often what held writers up; each time that it began.
-pub(super) fn write_stalls(activity: &Activity) -> String {
+/// How often what held writers up, by RocksDB's names; each time that it began.
+fn stall_counts(activity: &Activity) -> [(&'static str, u64); 11] {
     let Activity {
         by_memtables, by_level0, by_busy_level0, by_pending_bytes, by_blob_space, ..
     } = activity;
     let all = [by_memtables, by_level0, by_pending_bytes, by_blob_space];
-    let figures = [
+    [
         ("blob-space-delays", by_blob_space.delays),
         ("cf-l0-file-count-limit-delays-with-ongoing-compaction", by_busy_level0.delays),
         ("cf-l0-file-count-limit-stops-with-ongoing-compaction", by_busy_level0.stops),
@@ -131,14 +173,39 @@ pub(super) fn write_stalls(activity: &Activity) -> String {
         ("pending-compaction-bytes-stops", by_pending_bytes.stops),
         ("total-delays", all.iter().map(|stalls| stalls.delays).sum()),
         ("total-stops", all.iter().map(|stalls| stalls.stops).sum()),
-    ];
-    let figures: Vec<_> = figures.iter().map(|(name, count)| format!("{name}: {count}")).collect();
+    ]
+}
+
+pub(super) fn write_stalls(activity: &Activity) -> String {
+    let figures: Vec<_> =
+        stall_counts(activity).iter().map(|(name, count)| format!("{name}: {count}")).collect();
     format!("Write Stall (count): {}\n", figures.join(", "))
 }
 
 /// `rocksdb.cf-write-stall-stats`.
 pub(super) fn cf_write_stalls(db: &DbInner, family: &Family) -> String {
     db.tree.activity(family).map_or(String::new(), |activity| write_stalls(&activity))
+}
+
+/// `rocksdb.cf-write-stall-stats` as a map.
+pub(super) fn cf_write_stalls_map(db: &DbInner, family: &Family) -> BTreeMap<String, String> {
+    let activity = db.tree.activity(family).unwrap_or_default();
+    let counts = stall_counts(&activity);
+    counts.iter().map(|(name, count)| (name.to_string(), count.to_string())).collect()
+}
+
+/// `rocksdb.cfstats` as a map: a row for each level that the text has, and for their sum.
+pub(super) fn cf_map(db: &DbInner, family: &Family) -> BTreeMap<String, String> {
+    let version = family.current.load().version.clone();
+    let (activity, scores) = db.tree.activity_and_scores(family, &version);
+    let mut map = cf_write_stalls_map(db, family);
+    for row in levels(&version, &scores, &activity).iter().filter(|row| row.name != INTERVAL) {
+        let figures = row.figures().into_iter();
+        map.extend(figures.map(|(figure, value)| {
+            (format!("compaction.{}.{figure}", row.name), format!("{value:.6}"))
+        }));
+    }
+    map
 }
 
 /// `rocksdb.cfstats-no-file-histogram`: the latencies of reads are not measured.
@@ -174,7 +241,7 @@ pub(super) fn cf_stats(db: &DbInner, family: &Family) -> String {
 }
 
 fn sums_of_cf(db: &DbInner, activity: &Activity) -> String {
-    let up = (db.context.env.clock.now_us().saturating_sub(db.context.opened_at_us)) as f64 / 1e6;
+    let up = seconds_up(db);
     let flushed = activity.flushes.all_written() as f64 / GB;
     let mut all = activity.flushes;
     all.add(&activity.compactions);

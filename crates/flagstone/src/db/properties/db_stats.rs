@@ -1,6 +1,7 @@
 //! `rocksdb.dbstats`: what was written since the database was opened, and since the report was
 //! asked for last.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::db::DbInner;
@@ -20,7 +21,38 @@ pub(in crate::db) struct DbFigures {
     stall_us: u64,
 }
 
+/// Since when the report tells what it tells.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::db) struct DbReports {
+    /// When the figures were last set to zero.
+    begun: DbFigures,
+    /// What it said last.
+    last: DbFigures,
+}
+
+impl DbReports {
+    /// Tells what follows from now on.
+    pub(in crate::db) fn reset(&mut self, now: DbFigures) {
+        (self.begun, self.last) = (now, now);
+    }
+}
+
 impl DbFigures {
+    /// What there is to tell of a database now, since it was opened.
+    pub(in crate::db) fn of(db: &DbInner) -> Self {
+        let counted = |ticker| db.context.statistics.get(ticker);
+        Self {
+            up_us: db.context.env.clock.now_us().saturating_sub(db.context.opened_at_us),
+            bytes: counted(Ticker::BytesWritten),
+            keys: counted(Ticker::KeysWritten),
+            writes: counted(Ticker::Writes),
+            logged_writes: counted(Ticker::LoggedWrites),
+            wal_bytes: counted(Ticker::WalBytes),
+            wal_syncs: counted(Ticker::WalSyncs),
+            stall_us: counted(Ticker::StallMicros),
+        }
+    }
+
     fn since(&self, before: &Self) -> Self {
         Self {
             up_us: self.up_us.saturating_sub(before.up_us),
@@ -74,19 +106,46 @@ impl DbFigures {
     }
 }
 
+/// How long the figures have been counted, in seconds.
+pub(super) fn seconds_up(db: &DbInner) -> f64 {
+    let begun = db.reports.lock().begun;
+    DbFigures::of(db).since(&begun).seconds()
+}
+
+/// `rocksdb.dbstats` by RocksDB's names. A write is never done by another writer.
+pub(super) fn db_map(db: &DbInner) -> BTreeMap<String, String> {
+    let begun = db.reports.lock().begun;
+    let now = DbFigures::of(db).since(&begun);
+    let counts = [
+        ("db.wal_bytes_written", now.wal_bytes),
+        ("db.wal_syncs", now.wal_syncs),
+        ("db.user_bytes_written", now.bytes),
+        ("db.user_keys_written", now.keys),
+        ("db.user_writes_by_other", 0),
+        ("db.user_writes_by_self", now.writes),
+        ("db.user_writes_with_wal", now.logged_writes),
+        ("db.user_write_stall_micros", now.stall_us),
+    ];
+    let mut map: BTreeMap<_, _> =
+        counts.iter().map(|(name, count)| (name.to_string(), count.to_string())).collect();
+    map.extend(write_stalls_map(db));
+    map.insert("db.uptime".to_string(), format!("{:.6}", now.seconds()));
+    map
+}
+
+/// `rocksdb.db-write-stall-stats` by RocksDB's names.
+pub(super) fn write_stalls_map(db: &DbInner) -> BTreeMap<String, String> {
+    let stops = db.tree.memtable_stops().to_string();
+    BTreeMap::from([("write-buffer-manager-limit-stops".to_string(), stops)])
+}
+
 pub(super) fn db_stats(db: &DbInner) -> String {
-    let now = DbFigures {
-        up_us: db.context.env.clock.now_us().saturating_sub(db.context.opened_at_us),
-        bytes: db.context.statistics.get(Ticker::BytesWritten),
-        keys: db.context.statistics.get(Ticker::KeysWritten),
-        writes: db.context.statistics.get(Ticker::Writes),
-        logged_writes: db.context.statistics.get(Ticker::LoggedWrites),
-        wal_bytes: db.context.statistics.get(Ticker::WalBytes),
-        wal_syncs: db.context.statistics.get(Ticker::WalSyncs),
-        stall_us: db.context.statistics.get(Ticker::StallMicros),
+    let (now, lately) = {
+        let mut reports = db.reports.lock();
+        let now = DbFigures::of(db);
+        let before = std::mem::replace(&mut reports.last, now);
+        (now.since(&reports.begun), now.since(&before))
     };
-    let before = std::mem::replace(&mut *db.last_report.lock(), now);
-    let lately = now.since(&before);
     let (total, interval) = (now.seconds(), lately.seconds());
     let up = format!("\n** DB Stats **\nUptime(secs): {total:.1} total, {interval:.1} interval\n");
     [up, now.text("Cumulative"), lately.text("Interval"), db_write_stalls(db)].concat()

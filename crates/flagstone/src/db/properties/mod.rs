@@ -7,20 +7,23 @@
 mod cf_stats;
 pub(super) mod db_stats;
 pub(crate) mod human;
+mod map;
 mod numbers;
 mod tables;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use self::tables::{aggregated_properties, blob_file_totals, blob_stats, level_stats, table_list};
-use crate::base::Temperature;
 use crate::base::sync::Ordering;
+use crate::base::Temperature;
 use crate::cache::CacheStatistics;
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
 use crate::db::memory::AutoCacheMemory;
 use crate::db::pins;
+use crate::db::properties::db_stats::DbFigures;
 use crate::db::statistics::Ticker;
 use crate::db::tree::damage;
 use crate::manifest::Version;
@@ -175,6 +178,31 @@ impl Db {
         } else {
             Some(values.into_iter().fold(0, u64::saturating_add))
         }
+    }
+
+    /// The property `name` of a family as a map, with RocksDB's keys; `None` if it is no map, or
+    /// the family is another database's.
+    ///
+    /// Maps are `rocksdb.cfstats`, `rocksdb.dbstats`, `rocksdb.cf-write-stall-stats`,
+    /// `rocksdb.db-write-stall-stats`, `rocksdb.aggregated-table-properties` and
+    /// `rocksdb.aggregated-table-properties-at-level<N>`.
+    pub fn map_property(
+        &self,
+        family: &ColumnFamily,
+        name: &str,
+    ) -> Option<BTreeMap<String, String>> {
+        self.inner().disk.check_owner(&family.0).ok()?;
+        map::map_property(self.inner(), &family.0, name)
+    }
+
+    /// Begins to count anew what `rocksdb.cfstats`, `rocksdb.dbstats` and their parts tell of all
+    /// families, and `rocksdb.background-errors`. [`Db::statistics`] counts on. The doctor's
+    /// findings about write stalls go by these figures.
+    pub fn reset_stats(&self) {
+        let inner = self.inner();
+        inner.tree.reset_activity();
+        inner.context.poison.forget_failures();
+        inner.reports.lock().reset(DbFigures::of(inner));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reports about the files of a family, in RocksDB's shape.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -94,6 +95,24 @@ pub(super) fn aggregated_properties(sums: &TableProperties) -> String {
         ("(estimated) table size", size.to_string()),
     ];
     fields.iter().map(|(name, value)| format!("{name}={value}; ")).collect()
+}
+
+/// The same by RocksDB's names for a map.
+pub(super) fn aggregated_map(sums: &TableProperties) -> BTreeMap<String, String> {
+    let fields = [
+        ("data_size", sums.data_size),
+        ("index_size", sums.index_size),
+        ("filter_size", sums.filter_size),
+        ("raw_key_size", sums.raw_key_size),
+        ("raw_value_size", sums.raw_value_size),
+        ("num_data_blocks", sums.num_data_blocks),
+        ("num_entries", sums.num_entries),
+        ("num_filter_entries", sums.num_filter_entries),
+        ("num_deletions", sums.num_deletions),
+        ("num_merge_operands", sums.num_merge_operands),
+        ("num_range_deletions", sums.num_range_deletions),
+    ];
+    fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
 /// The sums of what tables say of themselves, of one level or of all; `None` if one of them

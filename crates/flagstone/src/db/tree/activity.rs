@@ -126,6 +126,11 @@ impl Activity {
         delays.saturating_add(stops)
     }
 
+    /// Counts anew. What holds writers up now was counted when it began.
+    pub(in crate::db) fn reset(&mut self) {
+        *self = Self { last_stall: self.last_stall, ..Self::default() };
+    }
+
     fn level_mut(&mut self, level: usize) -> &mut LevelActivity {
         if self.levels.len() <= level {
             self.levels.resize(level + 1, LevelActivity::default());

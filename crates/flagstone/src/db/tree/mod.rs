@@ -416,6 +416,13 @@ impl Tree {
         self.state.lock().families.get(&family.id).map(|known| known.blob_waste(options, version))
     }
 
+    /// Counts anew what jobs do, and what holds writers up.
+    pub(in crate::db) fn reset_activity(&self) {
+        let state = &mut *self.state.lock();
+        state.families.values_mut().for_each(|known| known.activity.reset());
+        state.memtables.stops = 0;
+    }
+
     /// How often all memtables together stopped writers.
     pub(in crate::db) fn memtable_stops(&self) -> u64 {
         self.state.lock().memtables.stops
