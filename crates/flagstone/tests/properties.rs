@@ -373,3 +373,36 @@ fn figures_are_counted_anew() {
     }
     assert_eq!(db.statistics().get(Ticker::KeysWritten), keys_written + 1, "that counts on");
 }
+
+#[test]
+fn tables_tell_their_properties() {
+    let db = compacted();
+    let family = db.default_column_family();
+    let all = db.properties_of_all_tables(family).expect("properties");
+    assert_eq!(all.len(), 2);
+    for (path, properties) in &all {
+        assert!(db.options().env.fs.metadata(path).is_ok(), "{}", path.display());
+        assert_eq!(properties.num_entries, 1);
+        assert_eq!(properties.session_identity, db.session_id());
+        assert_eq!(properties.db_identity, db.identity());
+    }
+    let by_level = db.properties_of_tables_by_level(family).expect("properties");
+    assert_eq!(by_level.iter().map(BTreeMap::len).collect::<Vec<_>>(), [1, 1]);
+    let within = |begin: &str, end: &str| {
+        let range = (begin.as_bytes(), end.as_bytes());
+        let found = db.properties_of_tables_in_range(family, &[range, range]);
+        found.expect("properties").into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(within("a", "z").len(), 2);
+    assert_eq!(within("key", "key"), by_level[1].keys().cloned().collect::<Vec<_>>());
+    assert_eq!(within("l", "other"), by_level[0].keys().cloned().collect::<Vec<_>>());
+    assert!(within("l", "n").is_empty());
+
+    let session = db.session_id().to_string();
+    let options = Options { env: db.options().env.clone(), ..Options::default() };
+    drop(db);
+    let again = Db::open("/db", &options).expect("a database");
+    assert_ne!(again.session_id(), session);
+    let kept = again.properties_of_all_tables(again.default_column_family()).expect("properties");
+    assert!(kept.values().all(|table| table.session_identity == session));
+}

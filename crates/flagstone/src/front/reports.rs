@@ -6,7 +6,7 @@
 //!   [`KeptSection`]
 //! - Asked for: its files ([`LiveFile`], [`StoredFile`], [`WalFile`]), what they take
 //!   ([`SpaceUsage`]), its memory ([`MemoryUsage`]), old snapshots and iterators ([`Pins`]),
-//!   properties ([`PROPERTY_NAMES`])
+//!   properties ([`PROPERTY_NAMES`]), and those of tables ([`TableProperties`])
 //! - Of transactions: [`TransactionInfo`], [`AwaitedKey`], [`KeyLock`], [`LockMode`],
 //!   [`Deadlock`], [`DeadlockStep`]
 //! - Whether its files are in order: [`VerifyReport`], [`CheckReport`]; what is wrong with it, and
@@ -29,4 +29,5 @@ pub use crate::options::{
     CompactionProgress, DamagedFile, FileInfo, IngestionInfo, JobInfo, KeptSection, KeptSetting,
     KeyFault, OpenProgress, StallCondition, WalReserveInfo,
 };
+pub use crate::sst::TableProperties;
 pub use crate::transactions::locks::LockMode;

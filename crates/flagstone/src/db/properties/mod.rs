@@ -13,10 +13,12 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use self::tables::{aggregated_properties, blob_file_totals, blob_stats, level_stats, table_list};
 use crate::base::sync::Ordering;
-use crate::base::Temperature;
+use crate::base::{Result, Temperature};
 use crate::cache::CacheStatistics;
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
@@ -26,7 +28,8 @@ use crate::db::pins;
 use crate::db::properties::db_stats::DbFigures;
 use crate::db::statistics::Ticker;
 use crate::db::tree::damage;
-use crate::manifest::Version;
+use crate::manifest::{TableFile, Version};
+use crate::sst::TableProperties;
 
 /// The properties that every family answers, without those that end in a level or a temperature.
 pub const PROPERTY_NAMES: &[&str] = &[
@@ -203,6 +206,68 @@ impl Db {
         inner.tree.reset_activity();
         inner.context.poison.forget_failures();
         inner.reports.lock().reset(DbFigures::of(inner));
+    }
+
+    /// The properties of all tables of a family, by path. Opens tables that are not open yet.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a family of another database; `Corruption`, `IoError`.
+    pub fn properties_of_all_tables(
+        &self,
+        family: &ColumnFamily,
+    ) -> Result<BTreeMap<PathBuf, TableProperties>> {
+        let version = self.version_of(family)?;
+        self.properties_of(family, version.files().map(|(_, file)| file))
+    }
+
+    /// The properties of the tables that overlap any of `ranges`, both ends inclusive, by path.
+    ///
+    /// # Errors
+    /// As [`Db::properties_of_all_tables`].
+    pub fn properties_of_tables_in_range(
+        &self,
+        family: &ColumnFamily,
+        ranges: &[(&[u8], &[u8])],
+    ) -> Result<BTreeMap<PathBuf, TableProperties>> {
+        let version = self.version_of(family)?;
+        let mut found = BTreeMap::new();
+        for level in 0..version.levels.len() {
+            for (begin, end) in ranges {
+                let files = version.files_overlapping(level, Some(begin), Some(end));
+                found.extend(self.properties_of(family, files.iter())?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The properties of the tables of each level, by path; as many maps as there are levels.
+    ///
+    /// # Errors
+    /// As [`Db::properties_of_all_tables`].
+    pub fn properties_of_tables_by_level(
+        &self,
+        family: &ColumnFamily,
+    ) -> Result<Vec<BTreeMap<PathBuf, TableProperties>>> {
+        let version = self.version_of(family)?;
+        version.levels.iter().map(|files| self.properties_of(family, files.iter())).collect()
+    }
+
+    fn version_of(&self, family: &ColumnFamily) -> Result<Arc<Version>> {
+        self.check_family(family)?;
+        Ok(family.0.current.load().version.clone())
+    }
+
+    fn properties_of<'a>(
+        &self,
+        family: &ColumnFamily,
+        files: impl Iterator<Item = &'a Arc<TableFile>>,
+    ) -> Result<BTreeMap<PathBuf, TableProperties>> {
+        let tables = &self.inner().tables;
+        let of = |file: &Arc<TableFile>| {
+            Ok((file.path(), tables.open(&family.0, file)?.properties().clone()))
+        };
+        let found: Result<_> = files.map(of).collect();
+        found.inspect_err(|error| self.note_damage(family, error))
     }
 }
 
