@@ -6,16 +6,19 @@ use std::sync::Arc;
 
 use super::block_cache::BlockCache;
 use super::cf_settings::CfSettings;
+use super::choices::{CompactionStyle, DataBlockIndexType};
 use super::db_settings::DbSettings;
 use super::filters::{self, FILTER, FILTER_FACTORY};
 use super::kept::{KeptSection, KeptSetting};
 use super::listener::Listeners;
 use super::progress::OpenProgressCallback;
 use super::table_settings::TableSettings;
+use crate::base::compression::CompressionType;
 use crate::base::merge::MergeOperator;
 use crate::base::{CompactionFilter, CompactionFilterFactory, Comparator, PrefixExtractor};
 use crate::cache::DEFAULT_HIGH_PRIORITY_RATIO;
 use crate::env::{BackgroundThreads, Env, RateLimiter};
+use crate::sst::{FilterPolicy, IndexType};
 
 /// Options of one column family. Its settings can be used as fields: `family.write_buffer_size`.
 #[derive(Clone, Default)]
@@ -182,6 +185,109 @@ impl Options {
     pub fn warnings(&self) -> Vec<String> {
         let settings = self.kept.iter().chain(&self.cf.kept).map(ToString::to_string);
         settings.chain(self.kept_sections.iter().map(ToString::to_string)).collect()
+    }
+}
+
+/// Several settings at once, with the values that RocksDB chooses.
+impl ColumnFamilyOptions {
+    /// Leveled compaction for `memtable_memory_budget` bytes of memtables: memtables of a quarter
+    /// of them, levels to fit, and LZ4 from level 2 on, or Snappy in a build without LZ4.
+    #[doc(alias = "OptimizeLevelStyleCompaction")]
+    pub fn optimize_level_style_compaction(&mut self, memtable_memory_budget: u64) {
+        self.share_among_memtables(memtable_memory_budget);
+        self.level0_file_num_compaction_trigger = 2;
+        self.target_file_size_base = memtable_memory_budget / 8;
+        self.max_bytes_for_level_base = memtable_memory_budget;
+        self.compaction_style = CompactionStyle::Level;
+        let wanted = [CompressionType::Lz4, CompressionType::Snappy];
+        let built_in = wanted.into_iter().find(|compression| compression.is_built_in());
+        let below = built_in.unwrap_or(CompressionType::None);
+        self.compression_per_level = (0..self.num_levels.max(0))
+            .map(|level| if level < 2 { CompressionType::None } else { below })
+            .collect();
+    }
+
+    /// Universal compaction for `memtable_memory_budget` bytes of memtables: memtables of a quarter
+    /// of them, and four fifths of the data compressed.
+    #[doc(alias = "OptimizeUniversalStyleCompaction")]
+    pub fn optimize_universal_style_compaction(&mut self, memtable_memory_budget: u64) {
+        self.share_among_memtables(memtable_memory_budget);
+        self.compaction_style = CompactionStyle::Universal;
+        self.compaction_options_universal.compression_size_percent = 80;
+    }
+
+    fn share_among_memtables(&mut self, budget: u64) {
+        self.write_buffer_size = budget / 4;
+        self.min_write_buffer_number_to_merge = 2;
+        self.max_write_buffer_number = 6;
+    }
+}
+
+/// Several settings at once, with the values that RocksDB chooses.
+impl Options {
+    /// For a database of less than 1 GiB: memtables and tables of 2 MiB, little waiting to be
+    /// compacted, partitioned indexes in a block cache of 16 MiB, and at most 5,000 open files.
+    ///
+    /// RocksDB also counts memtables against that cache, and opens files with one thread; here
+    /// [`memory_budget`](super::DbSettings) bounds both together. Other settings of tables become
+    /// the defaults.
+    #[doc(alias = "OptimizeForSmallDb")]
+    pub fn optimize_for_small_db(&mut self) {
+        self.cf.write_buffer_size = 2 << 20;
+        self.cf.target_file_size_base = 2 << 20;
+        self.cf.max_bytes_for_level_base = 10 << 20;
+        self.cf.soft_pending_compaction_bytes_limit = 256 << 20;
+        self.cf.hard_pending_compaction_bytes_limit = 1 << 30;
+        self.cf.table = TableSettings {
+            cache_index_and_filter_blocks: true,
+            index_type: IndexType::TwoLevel,
+            ..TableSettings::default()
+        };
+        self.use_block_cache_of(16 << 20);
+        self.db.max_open_files = 5000;
+    }
+
+    /// For programs that look keys up and do not iterate: hash tables in data blocks, Bloom filters
+    /// of ten bits a key, also in memtables, and a block cache of `block_cache_size_mb` MiB.
+    ///
+    /// Other settings of tables become the defaults. The cache is that of the whole database, whose
+    /// `cache_policy` stays.
+    #[doc(alias = "OptimizeForPointLookup")]
+    pub fn optimize_for_point_lookup(&mut self, block_cache_size_mb: u64) {
+        self.cf.table = TableSettings {
+            data_block_index_type: DataBlockIndexType::BinaryAndHash,
+            data_block_hash_table_util_ratio: 0.75,
+            filter_policy: Some(FilterPolicy::Bloom { bits_per_key: 10.0 }),
+            ..TableSettings::default()
+        };
+        self.use_block_cache_of(block_cache_size_mb.saturating_mul(1 << 20));
+        self.cf.memtable_prefix_bloom_size_ratio = 0.02;
+        self.cf.memtable_whole_key_filtering = true;
+    }
+
+    /// For loading much data, and one compaction at the end: compacts only on request, holds
+    /// writers up for nothing but memtables, and has two levels.
+    #[doc(alias = "PrepareForBulkLoad")]
+    pub fn prepare_for_bulk_load(&mut self) {
+        const NEVER: i32 = 1 << 30;
+        self.cf.level0_file_num_compaction_trigger = NEVER;
+        self.cf.level0_slowdown_writes_trigger = NEVER;
+        self.cf.level0_stop_writes_trigger = NEVER;
+        self.cf.soft_pending_compaction_bytes_limit = 0;
+        self.cf.hard_pending_compaction_bytes_limit = 0;
+        self.cf.disable_auto_compactions = true;
+        self.cf.max_compaction_bytes = 1 << 60;
+        self.cf.num_levels = 2;
+        self.cf.max_write_buffer_number = 6;
+        self.cf.min_write_buffer_number_to_merge = 1;
+        self.cf.target_file_size_base = 256 << 20;
+        self.db.max_background_flushes = 4;
+        self.db.max_background_compactions = 2;
+    }
+
+    fn use_block_cache_of(&mut self, bytes: u64) {
+        self.block_cache = None;
+        self.block_cache_size = Some(bytes);
     }
 }
 
