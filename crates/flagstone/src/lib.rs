@@ -270,7 +270,7 @@ pub use base::{
 };
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
-    EventListener, RateLimiter, RateLimiterMode, RateLimiterOptions,
+    EventListener, RateLimiter, RateLimiterMode, RateLimiterOptions, TableFilter,
 };
 
 // The values of single options.

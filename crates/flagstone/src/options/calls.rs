@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::CompactionControl;
+use super::{CompactionControl, TableFilter};
 use crate::base::Snapshot;
 use crate::base::compression::CompressionType;
 use crate::env::IoPriority;
+use crate::sst::TableProperties;
 
 /// Options of a read: `ReadOptions { cache_only: true, ..ReadOptions::default() }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,22 @@ pub struct ReadOptions {
     /// `prefix_same_as_start` at seeks only), and keeps the snapshot until it is dropped. No effect
     /// without a snapshot.
     pub auto_refresh_iterator_with_snapshot: bool,
+    /// Lets an iterator show what is written while it is used, for programs that wait for more at
+    /// the end: seeks and steps look for newer writes (with `prefix_same_as_start` seeks only), and
+    /// each that finds some makes the iterator anew. It only moves forward: other moves fail with
+    /// `NotSupported`. Fails together with a snapshot.
+    pub tailing: bool,
+    /// Lets an iterator skip tables by their properties; deletions of ranges in them still count. A
+    /// key whose newest version is in a skipped table may show an older one. Opens all tables
+    /// within the bounds.
+    pub table_filter: Option<TableFilter>,
+}
+
+impl ReadOptions {
+    /// Whether a table with these properties is to be read by an iterator.
+    pub(crate) fn admits(&self, properties: &TableProperties) -> bool {
+        self.table_filter.as_ref().is_none_or(|filter| filter.admits(properties))
+    }
 }
 
 impl Default for ReadOptions {
@@ -64,6 +81,8 @@ impl Default for ReadOptions {
             max_skippable_internal_keys: 0,
             ignore_range_deletions: false,
             auto_refresh_iterator_with_snapshot: false,
+            tailing: false,
+            table_filter: None,
         }
     }
 }

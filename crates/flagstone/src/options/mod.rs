@@ -51,6 +51,7 @@ mod rate_limiter;
 pub mod removed;
 mod secondary_cache;
 pub mod table;
+mod table_filter;
 pub mod table_settings;
 mod temperature;
 #[cfg(test)]
@@ -105,5 +106,6 @@ pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;
 pub use progress::{OpenProgress, OpenProgressCallback};
 pub use table::{Row, Section};
+pub use table_filter::TableFilter;
 pub use table_settings::TableSettings;
 pub use temperature::{FileTemperatureAge, FileTemperatureAges};

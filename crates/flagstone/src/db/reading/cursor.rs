@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::base::sync::Mutex;
+use crate::base::sync::{Mutex, Ordering};
 use crate::base::{PrefixExtractor, Result, SequenceNumber, SnapshotList};
 use crate::cache::{Held, MemoryKind};
 use crate::db::family::parked::Parked;
@@ -58,6 +58,11 @@ impl Cursor {
     /// Of an iterator that is made now.
     pub(in crate::db) fn origin_now(&self, made_at: &'static Location<'static>) -> Origin {
         Origin { since_us: self.entries.resolver().tables.coarse_us(), made_at }
+    }
+
+    /// The last write that readers see now.
+    pub(in crate::db) fn published(&self) -> SequenceNumber {
+        self.entries.resolver().snapshots.published.load(Ordering::Acquire)
     }
 
     /// Whether the family has a newer super version.
@@ -179,23 +184,34 @@ fn sources(
         if let Some(found) = tombstones_of(table) {
             tombstones.push((sources.len(), TombstoneSource::One(truncated(found, file))));
         }
-        sources.push(Source::Table(table.iter(settings.clone())));
+        sources.push(if options.admits(table.properties()) {
+            Source::Table(table.iter(settings.clone()))
+        } else {
+            // Its tombstones have a source to belong to.
+            let none = FileList::Chosen(Vec::new());
+            let none = LevelFiles::new(tables.clone(), family.clone(), none, settings.clone());
+            Source::Level(ConcatIterator::new(family.order.clone(), none, bounds.clone()))
+        });
     }
     for (level, files) in
         version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
     {
         let whole = || FileList::WholeLevel(current.version.clone(), level);
-        let level = || LevelFiles::new(tables.clone(), family.clone(), whole(), settings.clone());
+        let level = |list| LevelFiles::new(tables.clone(), family.clone(), list, settings.clone());
         if !known_without_tombstones(files) {
-            tombstones.push((sources.len(), TombstoneSource::Level(Box::new(level()))));
+            tombstones.push((sources.len(), TombstoneSource::Level(Box::new(level(whole())))));
         }
+        let list = match &options.table_filter {
+            None => whole(),
+            Some(_) => FileList::Chosen(admitted(tables, options, family, files, bounds)?),
+        };
         let prefixes = family
             .options
             .load()
             .prefix_extractor
             .clone()
             .filter(|_| settings.prefix_same_as_start);
-        let cursor = ConcatIterator::new(family.order.clone(), level(), bounds.clone());
+        let cursor = ConcatIterator::new(family.order.clone(), level(list), bounds.clone());
         let cursor = cursor.with_prefixes(prefixes);
         sources.push(Source::Level(cursor));
     }
@@ -203,6 +219,23 @@ fn sources(
         tombstones.clear();
     }
     Ok((sources, tombstones))
+}
+
+/// The tables of a level that may have keys within the bounds, and that the options' filter admits.
+fn admitted(
+    tables: &Tables,
+    options: &ReadOptions,
+    family: &Family,
+    files: &[Arc<TableFile>],
+    bounds: &KeyBounds,
+) -> Result<Vec<Arc<TableFile>>> {
+    let mut chosen = Vec::new();
+    for file in files.iter().filter(|file| !outside(family, file, bounds)) {
+        if options.admits(tables.open_for(family, file, options.cache_only)?.properties()) {
+            chosen.push(file.clone());
+        }
+    }
+    Ok(chosen)
 }
 
 /// Whether the options, but for the snapshot, are those of most reads: cursors are kept for these.
@@ -216,6 +249,8 @@ fn is_plain(options: &ReadOptions) -> bool {
         && options.readahead_size == 0
         && options.max_skippable_internal_keys == 0
         && !options.ignore_range_deletions
+        && !options.tailing
+        && options.table_filter.is_none()
 }
 
 /// Whether every table of a level is open and none has range tombstones: then a scan need not ask.

@@ -96,30 +96,34 @@ impl Iter {
 
     /// Moves to the first key.
     pub fn seek_to_first(&mut self) {
-        self.refresh_before_seek();
-        self.statistics.add(Ticker::Seeks, 1);
-        self.entries_mut().seek_to_first();
+        if self.refresh_before_seek() {
+            self.statistics.add(Ticker::Seeks, 1);
+            self.entries_mut().seek_to_first();
+        }
     }
 
     /// Moves to the last key.
     pub fn seek_to_last(&mut self) {
-        self.refresh_before_seek();
-        self.statistics.add(Ticker::Seeks, 1);
-        self.entries_mut().seek_to_last();
+        if !self.refuses_to_go_back() && self.refresh_before_seek() {
+            self.statistics.add(Ticker::Seeks, 1);
+            self.entries_mut().seek_to_last();
+        }
     }
 
     /// Moves to the first key at or after `target`.
     pub fn seek(&mut self, target: impl AsRef<[u8]>) {
-        self.refresh_before_seek();
-        self.statistics.add(Ticker::Seeks, 1);
-        self.entries_mut().seek(target.as_ref());
+        if self.refresh_before_seek() {
+            self.statistics.add(Ticker::Seeks, 1);
+            self.entries_mut().seek(target.as_ref());
+        }
     }
 
     /// Moves to the last key at or before `target`.
     pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) {
-        self.refresh_before_seek();
-        self.statistics.add(Ticker::Seeks, 1);
-        self.entries_mut().seek_for_prev(target.as_ref());
+        if !self.refuses_to_go_back() && self.refresh_before_seek() {
+            self.statistics.add(Ticker::Seeks, 1);
+            self.entries_mut().seek_for_prev(target.as_ref());
+        }
     }
 
     /// Moves to the next key.
@@ -140,7 +144,8 @@ impl Iter {
     /// If the cursor is not valid.
     #[inline]
     pub fn prev(&mut self) {
-        if self.auto_refresh.is_some() && self.refresh_before_prev() {
+        if self.auto_refresh.is_some() && (self.refuses_to_go_back() || self.refresh_before_prev())
+        {
             return;
         }
         self.entries_mut().prev();
@@ -258,12 +263,16 @@ impl Reader {
         made_at: &'static Location<'static>,
     ) -> Result<Iter> {
         self.check_family(family)?;
+        if options.tailing && options.snapshot.is_some() {
+            let message = "a tailing iterator shows what is written later, and no snapshot";
+            return Err(Error::invalid_argument(message));
+        }
         let (current, snapshot) = family.pinned(|| self.read_sequence(options));
         let snapshot = snapshot?;
         let origin = Origin { since_us: self.tables.coarse_us(), made_at };
         let cursor =
             make_cursor(&self.tables, &self.snapshots, family, current, snapshot, options, origin)?;
-        let auto_refresh = AutoRefresh::by(options);
+        let auto_refresh = AutoRefresh::by(options, snapshot);
         Ok(Iter { cursor: Some(cursor), statistics: self.statistics.clone(), auto_refresh })
     }
 }

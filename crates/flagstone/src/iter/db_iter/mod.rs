@@ -548,7 +548,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         Ok(())
     }
 
-    fn fail(&mut self, error: Error) {
+    /// Ends the iteration with an error, until the next seek.
+    pub(crate) fn fail(&mut self, error: Error) {
         self.valid = false;
         self.error = Some(error);
     }
