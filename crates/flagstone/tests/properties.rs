@@ -1,11 +1,14 @@
 //! Properties: what dashboards and tools that know RocksDB ask for, by its names and in its shape.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagstone::batch::WriteBatch;
-use flagstone::db::{Db, PROPERTY_NAMES, Ticker};
+use flagstone::db::{Db, PROPERTY_NAMES, StatsSnapshot, Ticker};
 use flagstone::env::Env;
+use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
+use testkit::{HandClock, steps};
 
 /// All properties of RocksDB 11.8 (`InternalStats::ppt_name_to_info`), those that take a number
 /// with one.
@@ -405,4 +408,50 @@ fn tables_tell_their_properties() {
     assert_ne!(again.session_id(), session);
     let kept = again.properties_of_all_tables(again.default_column_family()).expect("properties");
     assert!(kept.values().all(|table| table.session_identity == session));
+}
+
+#[test]
+fn the_history_tells_what_counters_have_grown_by() {
+    let hands = Arc::new(HandClock::at(1_700_000_000));
+    let world = steps::world(Arc::new(MemoryFileSystem::new()), 1);
+    let mut options = in_memory(&[("stats_persist_period_sec", "60")]);
+    options.env = Env { clock: hands.clone(), ..world };
+    let db = Db::open("/db", &options).expect("a database");
+    // So much of the work in the background that a period may end.
+    let passes = |seconds| {
+        hands.advance(seconds);
+        while db.background_step().expect("a step") {}
+    };
+    let written = |from: u64, until: u64| -> Vec<(u64, u64)> {
+        let entries = db.stats_history(1_700_000_000 + from..1_700_000_000 + until);
+        let of = |entry: &StatsSnapshot| {
+            (entry.unix_seconds - 1_700_000_000, entry.get(Ticker::KeysWritten))
+        };
+        entries.iter().map(of).collect()
+    };
+    let all = |db: &Db| db.stats_history(0..u64::MAX).len();
+    db.put("one", "value").expect("a put");
+    passes(59);
+    assert_eq!(all(&db), 0, "the period is not over");
+    passes(1);
+    for key in ["two", "three"] {
+        db.put(key, "value").expect("a put");
+    }
+    passes(70);
+    passes(60);
+    assert_eq!(written(0, 1000), [(60, 1), (130, 2), (190, 0)]);
+    assert_eq!(written(60, 190), [(60, 1), (130, 2)], "the end is exclusive");
+    assert!(written(131, 190).is_empty() && written(190, 60).is_empty());
+    let last = db.stats_history(0..u64::MAX).pop().expect("an entry");
+    assert!(last.iter().any(|(name, grown)| name == "rocksdb.number.keys.written" && grown == 0));
+
+    // An entry takes some hundred bytes: of many only the latest stay.
+    db.set_db_options(&[("stats_history_buffer_size", "1500")]).expect("options");
+    passes(60);
+    assert!((1..4).contains(&all(&db)), "{}", all(&db));
+    assert_eq!(written(0, 1000).pop(), Some((250, 0)));
+    db.set_db_options(&[("stats_persist_period_sec", "0")]).expect("options");
+    let before = all(&db);
+    passes(1000);
+    assert_eq!(all(&db), before, "no more are made");
 }

@@ -71,6 +71,8 @@ pub const CHOICES: &[Choice] = choices! {
         "block_cache_miss_percent": &["0", "2", "2", "100"],
         "unused_memory_seconds": &["1", "60"],
         "avoid_flush_during_shutdown": BOOL,
+        "stats_persist_period_sec": &["600", "0", "1"],
+        "stats_history_buffer_size": &["1048576", "0", "2000"],
         "max_open_files": &["-1", "-1", "0"],
         "bytes_per_sync": &["0", "0", "4096"],
         "wal_bytes_per_sync": &["0", "0", "4096"],

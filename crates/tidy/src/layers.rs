@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
 /// The rooms within `db` from the bottom up. `DbInner` is the engine, put together of the parts
 /// below it; what stands above are features.
 const ROOMS: &[&[&str]] = &[
-    &["statistics", "poison", "events", "settings", "budget", "limits", "memory"],
+    &["statistics", "stats_history", "poison", "events", "settings", "budget", "limits", "memory"],
     &["write_control", "wal_space"],
     &["context"],
     &["background"],

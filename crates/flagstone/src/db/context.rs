@@ -10,6 +10,7 @@ use crate::base::{Code, Error, Result, SubCode};
 use crate::db::events::Events;
 use crate::db::poison::Poison;
 use crate::db::statistics::Statistics;
+use crate::db::stats_history::StatsHistory;
 use crate::env::{Env, Names, Process};
 use crate::manifest::VersionSet;
 use crate::options::Options;
@@ -28,6 +29,8 @@ pub(super) struct Context {
     pub(super) session: String,
     pub(super) events: Arc<Events>,
     pub(super) statistics: Arc<Statistics>,
+    /// What these have grown by.
+    pub(super) history: StatsHistory,
     /// What ended writing, if anything did.
     pub(super) poison: Poison,
     /// Somebody closes the database.
@@ -49,12 +52,14 @@ impl Context {
             "" => path.to_path_buf(),
             directory => PathBuf::from(directory),
         };
+        let opened_at_us = env.clock.now_us();
         let events = Arc::new(Events::new(options.listeners.clone()));
         Self {
             path: path.to_path_buf(),
             wal_directory,
             read_only,
-            opened_at_us: env.clock.now_us(),
+            opened_at_us,
+            history: StatsHistory::new(opened_at_us),
             identity: versions.db_id().to_string(),
             session: session_identity(env.random.next_u64(), env.random.next_u64()),
             env,
@@ -66,6 +71,11 @@ impl Context {
             process: Process::this(),
             settings: ArcSwap::from_pointee(options),
         }
+    }
+
+    /// Ends a period of the history of counters if it is over.
+    pub(in crate::db) fn note_history(&self) {
+        self.history.note(&self.settings.load(), &*self.env.clock, &self.statistics);
     }
 
     /// # Errors

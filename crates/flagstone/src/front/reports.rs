@@ -6,7 +6,8 @@
 //!   [`KeptSection`]
 //! - Asked for: its files ([`LiveFile`], [`StoredFile`], [`WalFile`]), what they take
 //!   ([`SpaceUsage`]), its memory ([`MemoryUsage`]), old snapshots and iterators ([`Pins`]),
-//!   properties ([`PROPERTY_NAMES`]), and those of tables ([`TableProperties`])
+//!   properties ([`PROPERTY_NAMES`]), those of tables ([`TableProperties`]),
+//!   counters over time ([`StatsSnapshot`])
 //! - Of transactions: [`TransactionInfo`], [`AwaitedKey`], [`KeyLock`], [`LockMode`],
 //!   [`Deadlock`], [`DeadlockStep`]
 //! - Whether its files are in order: [`VerifyReport`], [`CheckReport`]; what is wrong with it, and
@@ -20,7 +21,7 @@ pub use crate::db::{
     AutoCacheMemory, CacheMemory, CheckReport, Fault, FileChecksum, Finding, Kept, LiveFile,
     LostValue, MemoryUsage, PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins,
     SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, Severity,
-    SpaceUsage, StoredFile, VerifyReport, WalFile,
+    SpaceUsage, StatsSnapshot, StoredFile, VerifyReport, WalFile,
 };
 pub use crate::front::transaction_db::{
     AwaitedKey, Deadlock, DeadlockStep, KeyLock, TransactionInfo,

@@ -10,7 +10,7 @@ use crate::front::database::Db;
 use crate::front::family::Family;
 use crate::front::reports::{
     CheckReport, DamagedFile, Finding, KeyFault, LiveFile, MemoryUsage, Pins, SpaceUsage,
-    StoredFile, VerifyReport, WalFile,
+    StatsSnapshot, StoredFile, VerifyReport, WalFile,
 };
 use crate::options::{
     CheckpointOptions, CompactRangeOptions, CompactionControl, FlushOptions, Options,
@@ -294,6 +294,15 @@ impl Db {
     #[doc(alias = "GetAggregatedIntProperty")]
     pub fn aggregated_int_property(&self, name: &str) -> Option<u64> {
         self.engine().aggregated_int_property(name)
+    }
+
+    /// What each counter of [`Db::statistics`] has grown by, in the periods of
+    /// `stats_persist_period_sec` that ended within these seconds since 1970, oldest first. The
+    /// history lives in memory, up to `stats_history_buffer_size` bytes of it, and ends with the
+    /// database; one that is open for reading has none.
+    #[doc(alias = "GetStatsHistory")]
+    pub fn stats_history(&self, unix_seconds: std::ops::Range<u64>) -> Vec<StatsSnapshot> {
+        self.engine().stats_history(unix_seconds)
     }
 
     /// Begins to count anew what the properties `rocksdb.cfstats`, `rocksdb.dbstats` and their

@@ -102,6 +102,11 @@ settings! {
     fixed WAL_ttl_seconds: u64 = 0;
     /// Size limit of the WAL archive in MiB; 0 for no limit. See `WAL_ttl_seconds`.
     fixed WAL_size_limit_MB: u64 = 0, in 0..=u64::MAX >> 20;
+    /// Seconds that one entry of the history of counters covers (`Db::stats_history`); 0 for no
+    /// history. Entries may be some seconds late.
+    live stats_persist_period_sec: u32 = 600;
+    /// Bytes of memory that the history of counters may take; the oldest entries go first.
+    live stats_history_buffer_size: u64 = 1 << 20;
     /// Size in bytes at which the MANIFEST is replaced by a new one.
     fixed max_manifest_file_size: u64 = 1 << 30, in 1..=u64::MAX;
     /// Bytes reserved ahead for the MANIFEST, without changing its size; 0 for none. Needs

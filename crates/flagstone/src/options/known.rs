@@ -70,8 +70,6 @@ pub const INERT: &[&str] = &[
     "sample_for_compression",
     "skip_stats_update_on_db_open",
     "stats_dump_period_sec",
-    "stats_history_buffer_size",
-    "stats_persist_period_sec",
     "table_cache_numshardbits",
     "two_write_queues",
     "unordered_write",
@@ -223,8 +221,6 @@ pub const KNOWN: &[Known] = &[
     // What compactions go by stands in the MANIFEST: no table is opened for it.
     db("skip_stats_update_on_db_open", &["false", "0", "true", "1"]).kept(),
     db("stats_dump_period_sec", &["600"]),
-    db("stats_history_buffer_size", &["1048576"]),
-    db("stats_persist_period_sec", &["600"]),
     db("table_cache_numshardbits", &["6"]),
     db("track_and_verify_wals", &["false", "0"]).one_version(),
     db("track_and_verify_wals_in_manifest", &["false", "0"]),

@@ -169,9 +169,9 @@ impl Options {
         self.note("stats_dump_period_sec", period);
     }
 
-    /// Has no effect: former figures are not kept.
+    /// Seconds that one entry of the history of counters covers; 0 for no history. Default: 600.
     pub fn set_stats_persist_period_sec(&mut self, period: u32) {
-        self.note("stats_persist_period_sec", period);
+        self.db.stats_persist_period_sec = period;
     }
 
     /// Has no effect: the allocator's figures are not written to the log.

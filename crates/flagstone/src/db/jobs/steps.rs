@@ -30,6 +30,7 @@ impl Member for Jobs {
             return Next::After(IDLE);
         }
         damage::note_suspects(&self.tree);
+        self.context.note_history();
         let next = match self.attempt_one(role) {
             Ok(true) => Next::Again,
             Ok(false) => {
@@ -85,6 +86,7 @@ impl Jobs {
 
     fn do_background_step(&self) -> Result<bool> {
         let Some(choice) = self.context.env.spawner.choose_step(2) else { return Ok(false) };
+        self.context.note_history();
         let mut roles = [Role::Flush, Role::Compaction];
         roles.rotate_left(choice);
         let outcome =

@@ -13,6 +13,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use crate::db::memory::AutoCacheMemory;
 use crate::db::pins;
 use crate::db::properties::db_stats::DbFigures;
 use crate::db::statistics::Ticker;
+use crate::db::stats_history::StatsSnapshot;
 use crate::db::tree::damage;
 use crate::manifest::{TableFile, Version};
 use crate::sst::TableProperties;
@@ -206,6 +208,14 @@ impl Db {
         inner.tree.reset_activity();
         inner.context.poison.forget_failures();
         inner.reports.lock().reset(DbFigures::of(inner));
+    }
+
+    /// What each counter of [`Db::statistics`] has grown by, in the periods of
+    /// `stats_persist_period_sec` that ended within these seconds since 1970, oldest first. The
+    /// history lives in memory, up to `stats_history_buffer_size` bytes of it, and ends with the
+    /// database; one that is open for reading has none.
+    pub fn stats_history(&self, unix_seconds: Range<u64>) -> Vec<StatsSnapshot> {
+        self.inner().context.history.within(unix_seconds)
     }
 
     /// The properties of all tables of a family, by path. Opens tables that are not open yet.
