@@ -8,7 +8,7 @@
 //! - `entries`: [`Entries`], keys in order; `stream`: [`RangeStream`], the same for tasks
 //! - `expiring`: times to live, and [`ExpiringValue`]
 //! - `groups`: attribute groups, the columns of a key in several families
-//! - `ingestion`: tables that were written outside of the database
+//! - `files`: tables that come from outside of the database, and families that leave it
 //! - `transaction`: [`Transaction`], changes that take place together unless others disturb them;
 //!   `transaction_db`: [`TransactionDb`], where they lock their keys; `locking`: those locks
 //! - `secondary`: [`Secondary`], a database that another process writes
@@ -27,10 +27,9 @@ mod cursor;
 mod database;
 mod entries;
 mod expiring;
-mod exports;
 mod family;
+mod files;
 mod groups;
-mod ingestion;
 mod locking;
 pub mod moving;
 mod pauses;
