@@ -30,6 +30,11 @@ pub struct Common {
     /// Read as a secondary instance, as ldb does with --secondary_path; DIR is its own directory
     #[arg(long, value_name = "DIR", global = true, alias = "secondary_path", help_heading = COMMON)]
     pub secondary_path: Option<PathBuf>,
+    /// Read as a follower instance, as ldb does with --leader_path: DIR is the leader's database,
+    /// and --db the follower's own directory
+    #[arg(long, value_name = "DIR", global = true, alias = "leader_path", help_heading = COMMON)]
+    #[arg(conflicts_with = "secondary_path")]
+    pub leader_path: Option<PathBuf>,
 }
 
 impl Common {
@@ -59,14 +64,19 @@ impl Common {
         Self { settings, ..self.clone() }
     }
 
-    /// For commands that do not read entries through a secondary instance.
-    pub fn refuse_secondary(&self) -> Result<(), Failure> {
-        match self.secondary_path {
+    /// The flag that has the command read as a secondary or a follower instance, if any.
+    pub fn following(&self) -> Option<&'static str> {
+        let secondary = self.secondary_path.as_ref().map(|_| "--secondary-path");
+        secondary.or(self.leader_path.as_ref().map(|_| "--leader-path"))
+    }
+
+    /// For commands that do not read entries through a secondary or a follower instance.
+    pub fn refuse_following(&self) -> Result<(), Failure> {
+        match self.following() {
             None => Ok(()),
-            Some(_) => Err(Failure::Usage(
-                "--secondary-path has no meaning here: get, scan, count, dump, stats and space read as a secondary"
-                    .to_string(),
-            )),
+            Some(flag) => Err(Failure::Usage(format!(
+                "{flag} has no meaning here: get, scan, count, dump, stats and space take it"
+            ))),
         }
     }
 

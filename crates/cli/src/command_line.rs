@@ -86,8 +86,8 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether `--secondary-path` has a meaning for it.
-    fn reads_as_secondary(&self) -> bool {
+    /// Whether `--secondary-path` and `--leader-path` have a meaning for it.
+    fn may_follow(&self) -> bool {
         use Command::{Count, Dump, Get, Scan, Space, Stats};
         matches!(self, Get(_) | Scan(_) | Count(_) | Dump(_) | Stats(_) | Space(_))
     }
@@ -147,8 +147,8 @@ impl CommandLine {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let common = &self.common.in_force();
-        if !self.command.reads_as_secondary() {
-            common.refuse_secondary()?;
+        if !self.command.may_follow() {
+            common.refuse_following()?;
         }
         match &self.command {
             Command::Get(arguments) => commands::get::run(arguments, common),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{Code, Comparator, Error, Remedy};
-use flagstone::db::{ColumnFamily, Db, Secondary};
+use flagstone::db::{ColumnFamily, Db, Follower, Secondary, check_no_follower};
 use flagstone::env::Env;
 use flagstone::manifest;
 use flagstone::options::names::nearest;
@@ -49,8 +49,13 @@ impl Access {
 
 /// Opens the database in `path` with all its column families.
 pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure> {
-    if let Some(own) = &common.secondary_path {
-        return open_secondary(common, path, own).map_err(|failure| of_setting(common, failure));
+    let following = match (&common.secondary_path, &common.leader_path) {
+        (Some(own), _) => Some(open_secondary(common, path, own)),
+        (None, Some(leader)) => Some(open_follower(common, leader, path)),
+        (None, None) => None,
+    };
+    if let Some(opened) = following {
+        return opened.map_err(|failure| of_setting(common, failure));
     }
     let open = || open_with(options(common, path, access)?, path, access);
     let opened = if access.writes() { open() } else { beside_writer::open(path, open) };
@@ -63,6 +68,15 @@ fn open_secondary(common: &Common, path: &Path, own: &Path) -> Result<Db, Failur
     let families: Vec<(&str, ColumnFamilyOptions)> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     Ok(Secondary::open_with_families(path, own, &options, &families)?.now())
+}
+
+/// Reads the database in `leader` as a follower instance whose own directory is `own`.
+fn open_follower(common: &Common, leader: &Path, own: &Path) -> Result<Db, Failure> {
+    let (mut options, families) = options(common, leader, Access::Read)?;
+    options.db.follower_refresh_catchup_period_ms = 0;
+    let families: Vec<(&str, ColumnFamilyOptions)> =
+        families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    Ok(Follower::open_with_families(own, leader, &options, &families)?.now())
 }
 
 /// A setting that the engine refuses, as it does not go with this database, is wrong usage.
@@ -362,6 +376,9 @@ fn existing_families(
 }
 
 fn no_database(env: &Env, path: &Path) -> Error {
+    if let Err(follower) = check_no_follower(&*env.fs, path) {
+        return follower;
+    }
     let holds_data = |name: &String| {
         matches!(
             FileKind::parse(name),

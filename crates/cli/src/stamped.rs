@@ -42,9 +42,9 @@ impl Ttl {
     /// Opens a database. Without SECONDS values live as long as its OPTIONS file says, and nothing
     /// is hidden.
     pub fn open(&self, common: &Common, path: &Path, access: Access) -> Result<Opened, Failure> {
-        if common.secondary_path.is_some() {
+        if let Some(flag) = common.following() {
             if self.ttl.is_some() {
-                return Err(Failure::Usage("--secondary-path: not with --ttl".to_string()));
+                return Err(Failure::Usage(format!("{flag}: not with --ttl")));
             }
             return Ok(Opened::Plain(database::open(common, path, access)?));
         }

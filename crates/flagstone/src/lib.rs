@@ -248,9 +248,9 @@ pub use db::{
 };
 pub use env::Env;
 pub use front::{
-    Builder, Cursor, Db, Entries, Entry, ExpiringValue, FamiliesCursor, Family, Keys, RangeStream,
-    Secondary, Snapshot, TransactOptions, Transaction, TransactionDb, TransactionState,
-    TransactionValueWriter, View, moving, reports,
+    Builder, Cursor, Db, Entries, Entry, ExpiringValue, FamiliesCursor, Family, Follower, Keys,
+    RangeStream, Secondary, Snapshot, TransactOptions, Transaction, TransactionDb,
+    TransactionState, TransactionValueWriter, View, moving, reports,
 };
 pub use ingest::{SstFileInfo, SstFileWriter, SstFileWriterOptions};
 pub use transactions::{TransactionDbOptions, TransactionOptions};

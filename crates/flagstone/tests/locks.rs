@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::{Code, Error, Result, SubCode};
 use flagstone::db::{
-    Db, OpenFiles, Secondary, TtlDb, TtlOptions, salvage, salvage_with_older_options,
+    Db, Follower, OpenFiles, Secondary, TtlDb, TtlOptions, salvage, salvage_with_older_options,
 };
 use flagstone::env::{Env, IoMode};
 use flagstone::options::Options;
@@ -81,7 +81,7 @@ type Open = fn(&Path, &Options) -> Result<Handle>;
 
 /// Every call that gives a handle of a database, or reads one as a whole, and whether it keeps
 /// writers out meanwhile.
-const HANDLES: [(&str, bool, Open); 12] = [
+const HANDLES: [(&str, bool, Open); 14] = [
     ("open", true, |path, options| boxed(Db::open(path, options))),
     ("open_with_families", true, |path, options| boxed(Db::open_with_families(path, options, &[]))),
     ("open_read_only", false, |path, options| boxed(Db::open_read_only(path, options))),
@@ -94,6 +94,14 @@ const HANDLES: [(&str, bool, Open); 12] = [
     ("open_with_families", false, |path, options| {
         let families = [("default", options.cf.clone())];
         boxed(Secondary::open_with_families(path, path.with_extension("own"), options, &families))
+    }),
+    ("open", false, |path, options| {
+        boxed(Follower::open(path.with_extension("links"), path, options))
+    }),
+    ("open_with_families", false, |path, options| {
+        let families = [("default", options.cf.clone())];
+        let own = path.with_extension("links");
+        boxed(Follower::open_with_families(own, path, options, &families))
     }),
     ("open", true, |path, options| boxed(TtlDb::open(path, options, TtlOptions::default()))),
     ("open_with_families", true, |path, options| {

@@ -1,5 +1,5 @@
-//! Random lives of a database beside a secondary: whenever that catches up, it has what the primary
-//! has; and what it showed before it shows still.
+//! Random lives of a database beside a secondary or a follower: whenever that catches up, it has
+//! what the primary has, or what that has flushed; and what it showed before it shows still.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use common::temporary;
 use flagstone::base::Code;
-use flagstone::db::{Db, Secondary};
+use flagstone::db::{Db, Follower, Secondary};
 use flagstone::env::Env;
 use flagstone::options::{Options, WriteOptions};
 use testkit::seeds::Telling;
@@ -40,6 +40,29 @@ const BLOBS: &[(&str, &str)] = &[
     ("blob_garbage_collection_age_cutoff", "0.5"),
 ];
 
+/// What follows the primary.
+enum Follows {
+    Secondary(Box<Secondary>),
+    Follower(Follower),
+}
+
+impl Follows {
+    fn catch_up(&self) -> bool {
+        let caught_up = match self {
+            Self::Secondary(secondary) => secondary.catch_up(),
+            Self::Follower(follower) => follower.catch_up(),
+        };
+        caught_up.unwrap()
+    }
+
+    fn now(&self) -> Db {
+        match self {
+            Self::Secondary(secondary) => secondary.now(),
+            Self::Follower(follower) => follower.now(),
+        }
+    }
+}
+
 struct Life {
     path: PathBuf,
     own: PathBuf,
@@ -47,14 +70,16 @@ struct Life {
     generator: Generator,
     model: Model,
     primary: Option<Db>,
-    secondary: Option<Secondary>,
+    follows: Option<Follows>,
+    /// It is a follower.
+    by_links: bool,
     /// Earlier states, and what they have.
     kept: Vec<(Db, Model)>,
     created: u32,
 }
 
 impl Life {
-    fn begin(path: PathBuf, own: PathBuf, seed: u64) -> Self {
+    fn begin(path: PathBuf, own: PathBuf, seed: u64, by_links: bool) -> Self {
         let mut generator = Generator::new(seed);
         let mut options = settings::tiny(&Env::os());
         for setting in SETTINGS {
@@ -68,9 +93,20 @@ impl Life {
             settings::set(&mut options, &[("blob_write_mode", mode)]);
         }
         let model = Model::with_families(&["default"]);
-        let (primary, secondary, kept) = (None, None, Vec::new());
-        let mut life =
-            Self { path, own, options, generator, model, primary, secondary, kept, created: 0 };
+        settings::set(&mut options, &[("follower_refresh_catchup_period_ms", "0")]);
+        let (primary, follows, kept) = (None, None, Vec::new());
+        let mut life = Self {
+            path,
+            own,
+            options,
+            generator,
+            model,
+            primary,
+            follows,
+            by_links,
+            kept,
+            created: 0,
+        };
         life.open();
         life
     }
@@ -125,20 +161,35 @@ impl Life {
                 self.primary = None;
                 self.open();
             }
-            6 => self.secondary = None,
+            6 => self.follows = None,
             7..=14 => self.catch_up(),
             15 => self.look_back(),
             _ => self.write(),
         }
     }
 
+    fn begin_to_follow(&self) -> Follows {
+        if self.by_links {
+            let follower = Follower::open(&self.own, &self.path, &self.options);
+            Follows::Follower(follower.unwrap())
+        } else {
+            let secondary = Secondary::open(&self.path, &self.own, &self.options);
+            Follows::Secondary(Box::new(secondary.unwrap()))
+        }
+    }
+
     fn catch_up(&mut self) {
-        let secondary = self
-            .secondary
-            .take()
-            .unwrap_or_else(|| Secondary::open(&self.path, &self.own, &self.options).unwrap());
-        secondary.catch_up().unwrap();
-        let now = secondary.now();
+        let follows = self.follows.take().unwrap_or_else(|| self.begin_to_follow());
+        if self.by_links {
+            // What it may have by now is any part of what was written, and whole.
+            follows.catch_up();
+            follows.now().column_families().iter().for_each(|family| {
+                common::entries(&follows.now(), family);
+            });
+            self.primary().flush_all().unwrap();
+        }
+        follows.catch_up();
+        let now = follows.now();
         compare::check_database(&now, &self.model);
         let sequence = self.primary().latest_sequence_number();
         assert!(now.latest_sequence_number() <= sequence);
@@ -147,7 +198,7 @@ impl Life {
         if self.generator.random.u8(..4) == 0 {
             self.kept.push((now, self.model.clone()));
         }
-        self.secondary = Some(secondary);
+        self.follows = Some(follows);
     }
 
     fn look_back(&mut self) {
@@ -158,12 +209,11 @@ impl Life {
     }
 }
 
-#[test]
-fn it_has_what_the_primary_has() {
+fn live(by_links: bool) {
     for_each_seed(12, |seed| {
         let directory = temporary();
         let (path, own) = (directory.path().join("db"), directory.path().join("own"));
-        let mut life = Life::begin(path, own, seed);
+        let mut life = Life::begin(path, own, seed, by_links);
         let _telling = Telling(format!("settings {:?}", life.options.db));
         for _ in 0..300 {
             life.step();
@@ -173,4 +223,14 @@ fn it_has_what_the_primary_has() {
             compare::check_database(state, model);
         }
     });
+}
+
+#[test]
+fn it_has_what_the_primary_has() {
+    live(false);
+}
+
+#[test]
+fn a_follower_has_what_the_primary_has_flushed() {
+    live(true);
 }

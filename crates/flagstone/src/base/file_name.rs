@@ -31,6 +31,8 @@ pub enum FileKind {
     Reserve,
     /// `OWNER`: in a directory of `wal_dir`, `db_paths` or `cf_paths`, which database has it
     Owner,
+    /// `FOLLOWER`: in a follower's directory, whose tables and blob files it has
+    Follower,
 }
 
 impl FileKind {
@@ -44,6 +46,7 @@ impl FileKind {
             "LOG" | "LOG.old" => return Some(Self::InfoLog),
             "RESERVE" => return Some(Self::Reserve),
             "OWNER" => return Some(Self::Owner),
+            "FOLLOWER" => return Some(Self::Follower),
             _ => {}
         }
         if name.starts_with("LOG.old.") {
@@ -83,7 +86,8 @@ impl FileKind {
             | Self::Lock
             | Self::InfoLog
             | Self::Reserve
-            | Self::Owner => None,
+            | Self::Owner
+            | Self::Follower => None,
         }
     }
 }
@@ -153,6 +157,11 @@ pub fn reserve(directory: &Path) -> PathBuf {
 /// `OWNER` in `directory`.
 pub fn owner(directory: &Path) -> PathBuf {
     directory.join("OWNER")
+}
+
+/// `FOLLOWER` in `directory`.
+pub fn follower(directory: &Path) -> PathBuf {
+    directory.join("FOLLOWER")
 }
 
 #[cfg(test)]

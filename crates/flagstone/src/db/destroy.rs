@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::base::Result;
 use crate::base::file_name::{self, FileKind};
 use crate::db::tree::directory_owner::another_owner;
-use crate::env::FileSystem;
+use crate::env::{FileSystem, remove_if_there};
 use crate::options::{ColumnFamilyOptions, Options};
 
 /// Removes the files of the database in `path` (RocksDB's `DestroyDB`), also those in the
@@ -71,13 +71,6 @@ fn remove_files(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn remove_if_there(fs: &dyn FileSystem, path: &Path) -> Result<()> {
-    match fs.remove(path) {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// One in which other files lie stays.

@@ -149,3 +149,14 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>
     bytes.truncate(read);
     Ok(bytes)
 }
+
+/// Removes a file that may be missing.
+///
+/// # Errors
+/// `IoError`.
+pub(crate) fn remove_if_there(fs: &dyn FileSystem, path: &Path) -> Result<()> {
+    match fs.remove(path) {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}

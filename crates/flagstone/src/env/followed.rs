@@ -8,7 +8,7 @@
 //! 3. WALs are opened by [`FollowedFiles::open_wal`], locked as well, and not remembered: their
 //!    reader keeps them, and looks whether a name still leads to the file that it has.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -67,16 +67,15 @@ impl FollowedFiles {
         self.open.lock().get(path).and_then(Weak::upgrade)
     }
 
+    /// The names of the tables and blob files that are open.
+    pub(crate) fn open_paths(&self) -> HashSet<PathBuf> {
+        let open = self.open.lock();
+        let alive = open.iter().filter(|(_, file)| file.strong_count() > 0);
+        alive.map(|(path, _)| path.clone()).collect()
+    }
+
     fn open_shared(&self, path: &Path, io: IoMode) -> Result<Arc<dyn RandomAccessFile>> {
-        let file = self.fs.open_random_access(path, io)?;
-        for _ in 0..ATTEMPTS {
-            if file.share()? {
-                return Ok(file);
-            }
-            self.clock.sleep(PAUSE);
-        }
-        let message = "another process keeps changing this file; try again";
-        Err(Error::new(Code::TryAgain, message).at(path))
+        open_shared(&*self.fs, &*self.clock, path, io)
     }
 }
 
@@ -123,8 +122,29 @@ impl FileSystemAround for FollowedFiles {
     }
 }
 
+/// Opens a file for reading, and locks it against changes in place.
+///
+/// # Errors
+/// `IoError`; `TryAgain` if another process keeps changing it.
+pub(super) fn open_shared(
+    fs: &dyn FileSystem,
+    clock: &dyn Clock,
+    path: &Path,
+    io: IoMode,
+) -> Result<Arc<dyn RandomAccessFile>> {
+    let file = fs.open_random_access(path, io)?;
+    for _ in 0..ATTEMPTS {
+        if file.share()? {
+            return Ok(file);
+        }
+        clock.sleep(PAUSE);
+    }
+    let message = "another process keeps changing this file; try again";
+    Err(Error::new(Code::TryAgain, message).at(path))
+}
+
 /// Whether it never changes under its name, but for holes and its growth.
-fn is_kept(path: &Path) -> bool {
+pub(super) fn is_kept(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     matches!(name.and_then(FileKind::parse), Some(FileKind::Table(_) | FileKind::Blob(_)))
 }

@@ -15,20 +15,15 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
+use super::followed::open_shared;
 use super::{
     AnyFile, Clock, Env, FileAround, FileSystem, FileSystemAround, IoMode, Metadata, OpenMode,
     RandomAccessFile, is_out_of_descriptors,
 };
 use crate::base::file_name::FileKind;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
-use crate::base::{Code, Error, FileNumber, Result, file_name};
-
-/// How often a file is asked for that a writer is changing in place, which takes it some
-/// milliseconds.
-const ATTEMPTS: usize = 1000;
-const PAUSE: Duration = Duration::from_millis(1);
+use crate::base::{Error, FileNumber, Result, file_name};
 
 type Files = HashMap<PathBuf, Arc<dyn RandomAccessFile>>;
 
@@ -198,15 +193,7 @@ impl HeldFiles {
         if let Some(file) = self.found_before.lock().remove(path) {
             return Ok(file);
         }
-        let file = self.fs.open_random_access(path, io)?;
-        for _ in 0..ATTEMPTS {
-            if file.share()? {
-                return self.found(path, file);
-            }
-            self.clock.sleep(PAUSE);
-        }
-        let message = "another process keeps changing this file; try again";
-        Err(Error::new(Code::TryAgain, message).at(path))
+        self.found(path, open_shared(&*self.fs, &*self.clock, path, io)?)
     }
 
     fn found(

@@ -11,7 +11,8 @@
 //! - `files`: tables that come from outside of the database, and families that leave it
 //! - `transaction`: [`Transaction`], changes that take place together unless others disturb them;
 //!   `transaction_db`: [`TransactionDb`], where they lock their keys; `locking`: those locks
-//! - `secondary`: [`Secondary`], a database that another process writes
+//! - `secondary`: [`Secondary`], a database that another process writes; `follower`: [`Follower`],
+//!   what it has flushed; `shown`: the state that both show
 //! - `update`: a key changed to what follows from its value; `pauses`: between attempts
 //! - `upkeep`: options, copies and reports of an open database; `properties`: those of families and
 //!   tables
@@ -29,6 +30,7 @@ mod entries;
 mod expiring;
 mod family;
 mod files;
+mod follower;
 mod groups;
 mod locking;
 pub mod moving;
@@ -36,6 +38,7 @@ mod pauses;
 mod properties;
 pub mod reports;
 mod secondary;
+mod shown;
 mod snapshot;
 mod stream;
 mod transaction;
@@ -50,6 +53,7 @@ pub use database::Db;
 pub use entries::{Entries, Entry, Keys};
 pub use expiring::ExpiringValue;
 pub use family::Family;
+pub use follower::Follower;
 pub use groups::FamiliesCursor;
 pub use secondary::Secondary;
 pub use snapshot::Snapshot;

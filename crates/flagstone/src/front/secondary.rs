@@ -1,19 +1,15 @@
 //! A database that another process writes.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::base::Result;
-use crate::base::sync::{ArcSwap, Mutex};
 use crate::db::{self, Value};
-use crate::front::builder::{Builder, Opened, open_by};
+use crate::front::builder::Builder;
 use crate::front::database::Db;
 use crate::front::entries::Entries;
 use crate::front::family::Family;
-use crate::options::ColumnFamilyOptions;
-use crate::ttl::TtlOptions;
+use crate::front::shown::Shown;
 
 /// A database that another process writes, Flagstone or RocksDB, followed for reading: made by
 /// [`Builder::open_secondary`].
@@ -37,10 +33,7 @@ use crate::ttl::TtlOptions;
 /// ```
 pub struct Secondary {
     engine: db::Secondary,
-    how: Builder,
-    /// How long the values of each family live, unless for ever.
-    ttls: Mutex<BTreeMap<String, Option<TtlOptions>>>,
-    now: ArcSwap<Db>,
+    shown: Shown,
 }
 
 impl Builder {
@@ -63,14 +56,8 @@ impl Builder {
         let others = Some(options.cf.clone());
         let engine =
             db::Secondary::open_with_others(path, directory.as_ref(), options, &named, others)?;
-        let ttls: BTreeMap<_, _> = families.into_iter().map(|(name, _, ttl)| (name, ttl)).collect();
-        let first = state(&self, &ttls, &engine.now())?;
-        Ok(Secondary {
-            engine,
-            how: self,
-            ttls: Mutex::new(ttls),
-            now: ArcSwap::from_pointee(first),
-        })
+        let shown = Shown::new(self, families, &engine.now())?;
+        Ok(Secondary { engine, shown })
     }
 }
 
@@ -81,15 +68,7 @@ impl Secondary {
     /// Of a family that was created since: `Corruption` or `IoError` of the OPTIONS file that says
     /// whether its values expire.
     pub fn now(&self) -> Result<Db> {
-        let newest = self.engine.now();
-        let shown = self.now.load();
-        if shown.engine().is_same(&newest) {
-            return Ok(Db::clone(&shown));
-        }
-        let ttls = self.ttls_of(&newest)?;
-        let shown = state(&self.how, &ttls, &newest)?;
-        self.now.store(Arc::new(shown.clone()));
-        Ok(shown)
+        self.shown.at(&self.engine.now())
     }
 
     /// Goes on to what the other process has written by now. Returns whether there was anything
@@ -149,34 +128,6 @@ impl Secondary {
     pub fn directory(&self) -> &Path {
         self.engine.directory()
     }
-
-    fn ttls_of(&self, newest: &db::Db) -> Result<BTreeMap<String, Option<TtlOptions>>> {
-        let mut ttls = self.ttls.lock().clone();
-        let families = newest.column_families();
-        if families.iter().all(|family| ttls.contains_key(family.name())) {
-            return Ok(ttls);
-        }
-        let stored = self.how.stored_ttls()?;
-        for family in families {
-            let ttl = || stored.get(family.name()).copied().flatten().map(TtlOptions::strict);
-            ttls.entry(family.name().to_string()).or_insert_with(ttl);
-        }
-        self.ttls.lock().clone_from(&ttls);
-        Ok(ttls)
-    }
-}
-
-/// A state of the engine, with the times that values live for.
-fn state(how: &Builder, ttls: &BTreeMap<String, Option<TtlOptions>>, now: &db::Db) -> Result<Db> {
-    let families: Vec<Opened> = now
-        .column_families()
-        .iter()
-        .map(|family| {
-            let options: ColumnFamilyOptions = (*family.options()).clone();
-            (family.name().to_string(), options, ttls.get(family.name()).copied().flatten())
-        })
-        .collect();
-    open_by(how.shown_options(), &families, |_| Ok(now.clone()))
 }
 
 impl fmt::Debug for Secondary {

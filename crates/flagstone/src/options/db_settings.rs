@@ -72,6 +72,14 @@ settings! {
     /// `wal_write_mode`, `recycle_log_file_num` and `blob_write_mode` say. Values cannot be written
     /// in pieces then. Secondaries of Flagstone need none of this.
     fixed readable_by_rocksdb_secondaries: bool = false;
+    /// Milliseconds between two refreshes of a follower instance; 0 for none but those that are
+    /// called for.
+    fixed follower_refresh_catchup_period_ms: u64 = 10_000, in 0..=u64::MAX / 1000;
+    /// Attempts of one refresh of a follower instance before it waits for the next; with 0 only
+    /// calls refresh.
+    fixed follower_catchup_retry_count: u64 = 10;
+    /// Milliseconds between two attempts of a refresh of a follower instance.
+    fixed follower_catchup_retry_wait_ms: u64 = 100, in 0..=u64::MAX / 1000;
     /// Eviction policy of the block cache: lru, fifo, lfu, slru, s4lru, s3_fifo, sieve or
     /// w_tiny_lfu.
     fixed cache_policy: PolicyKind = PolicyKind::Lru;

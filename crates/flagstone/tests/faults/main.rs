@@ -7,6 +7,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod follower;
 mod wals;
 
 use std::path::Path;

@@ -16,6 +16,7 @@ fn names_are_recognised() {
         ("LOG.old.123", Some(FileKind::InfoLog)),
         ("LOG.old", Some(FileKind::InfoLog)),
         ("RESERVE", Some(FileKind::Reserve)),
+        ("FOLLOWER", Some(FileKind::Follower)),
         ("OWNER", Some(FileKind::Owner)),
         ("MANIFEST-", None),
         ("MANIFEST-3x", None),

@@ -21,6 +21,7 @@ use crate::db::family::{AtCommit, Family, SuperVersion};
 use crate::db::handle::Db;
 use crate::db::inner::{self, Shared};
 use crate::db::open_files;
+use crate::db::opening::following::check_no_follower;
 use crate::db::opening::moving::{at_one_time, hold_files};
 use crate::db::opening::replayed::ProgressMeter;
 use crate::db::opening::wal_directory::{check_newest_wal, check_wals_are_not_here};
@@ -193,6 +194,9 @@ impl Opening<'_> {
     fn run(mut self) -> Result<Arc<DbInner>> {
         let env = &self.options.env;
         let is_new = !is_database(&*env.fs, self.path)?;
+        if is_new {
+            check_no_follower(&*env.fs, self.path)?;
+        }
         if is_new && (self.read_only || !self.options.db.create_if_missing) {
             return Err(self.no_database());
         }

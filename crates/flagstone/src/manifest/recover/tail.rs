@@ -64,10 +64,20 @@ impl ManifestTail {
     }
 
     /// Takes over what is open already of an earlier look that is given up.
-    pub fn adopt(&mut self, earlier: &Self) {
+    ///
+    /// # Errors
+    /// `InvalidArgument` if this is another database, or an earlier state.
+    pub fn go_on_from(&mut self, earlier: &Self) -> Result<()> {
+        earlier.check_goes_on(&self.replay)?;
         if self.identity == earlier.identity {
             self.replay.adopt(&earlier.replay);
         }
+        Ok(())
+    }
+
+    /// The identity that the MANIFEST has of the database, if any.
+    pub fn db_id(&self) -> Option<&str> {
+        self.replay.db_id.as_deref()
     }
 
     /// Applies the edits that have come since. Returns whether any did.

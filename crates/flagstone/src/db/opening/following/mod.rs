@@ -1,4 +1,5 @@
-//! Following a database that another process writes: a secondary instance.
+//! Following a database that another process writes: a secondary instance, or a follower, which
+//! reads no WALs.
 //!
 //! **Algorithm.** What readers see is a *state*: an engine open for reading, which never changes.
 //! Catching up makes the next state out of what the last one had and what is new, and takes time
@@ -28,6 +29,10 @@
 //!
 //! **Thread safety.** One thread catches up at a time. Readers take no lock for the state.
 
+mod directory;
+mod follower;
+mod refresh;
+mod secondary;
 mod wals;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -55,26 +60,25 @@ use crate::db::tree::directories::is_database;
 use crate::db::tree::following::{self, FollowedMemtables};
 use crate::db::tree::state::LiveWal;
 use crate::env::{
-    FileSystem, FollowedFiles, IoMode, Names, RandomAccessFile, is_out_of_descriptors,
+    FileSystem, FollowedFiles, IoMode, LinkedFiles, RandomAccessFile, is_out_of_descriptors,
 };
 use crate::manifest::{FamilySpec, ManifestTail, VersionSet, WantedFamilies};
 use crate::memtable::ArenaPool;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
 
+pub use directory::check_no_follower;
+pub use follower::Follower;
+pub use secondary::Secondary;
+
 /// How often a state is looked for while the MANIFEST changes.
 const ROUNDS: usize = 1000;
 
-/// A database that another process writes, Flagstone or RocksDB, followed for reading.
-///
-/// [`Secondary::now`] is a read-only [`Db`], the state as of the last [`Secondary::catch_up`]. It
-/// does not change: take it again after catching up. Handles of families belong to one state.
-///
-/// It opens every table and blob file, so that the other process may remove them, and raises the
-/// process's soft limit of open files to the hard one.
-pub struct Secondary {
-    directory: PathBuf,
+/// The state of a database that another process writes, and what the next one is made of.
+struct Following {
     tail: Mutex<Tail>,
     now: ArcSwap<Db>,
+    /// Why the last attempt to catch up failed, if it did.
+    failure: Mutex<Option<Error>>,
 }
 
 /// What the next state is made of.
@@ -84,6 +88,8 @@ struct Tail {
     options: Options,
     choice: Arc<Choice>,
     files: Arc<FollowedFiles>,
+    /// A follower's own names of the tables and blob files. It reads no WALs.
+    links: Option<Arc<LinkedFiles>>,
     shared: Shared,
     manifest: ManifestTail,
     wals: WalTail,
@@ -113,49 +119,14 @@ impl Choice {
     }
 }
 
-impl Secondary {
-    /// Follows the database in `path` with all of its families, also those that are created later,
-    /// each with `options.cf`. `directory` is the secondary's own, for its info files; it is made
-    /// if it is not there.
-    ///
-    /// Costs as much as an opening for reading.
-    ///
-    /// # Errors
-    /// `InvalidArgument`: there is no database, a family has another comparator, or merges in the
-    /// WALs and no merge operator, an option is out of range, or `directory` is `path`. `TryAgain`
-    /// if the other process changed its files again and again meanwhile. `Corruption`; `IoError`,
-    /// also if there are more files than the process may have open.
-    pub fn open(
-        path: impl AsRef<Path>,
-        directory: impl AsRef<Path>,
-        options: &Options,
-    ) -> Result<Self> {
-        let choice = Choice { named: HashMap::new(), others: Some(options.cf.clone()) };
-        Self::open_chosen(path.as_ref(), directory.as_ref(), options, choice)
-    }
-
-    /// The same with these families alone, each with its own options; `default` may be left out and
-    /// then has `options.cf`.
-    ///
-    /// # Errors
-    /// As [`Secondary::open`]; also `InvalidArgument` for a family that does not exist.
-    pub fn open_with_families(
-        path: impl AsRef<Path>,
-        directory: impl AsRef<Path>,
-        options: &Options,
-        families: &[(&str, ColumnFamilyOptions)],
-    ) -> Result<Self> {
-        Self::open_with_others(path.as_ref(), directory.as_ref(), options, families, None)
-    }
-
-    /// The same; all `others` have these options, also those that are created later.
-    pub(crate) fn open_with_others(
-        path: &Path,
-        directory: &Path,
+impl Choice {
+    /// These families, each with its own options; `default` may be left out and then has
+    /// `options.cf`. All `others` have these options, also those that are created later.
+    fn new(
         options: &Options,
         families: &[(&str, ColumnFamilyOptions)],
         others: Option<ColumnFamilyOptions>,
-    ) -> Result<Self> {
+    ) -> Self {
         // Of two with the same name the first.
         let mut named: HashMap<String, ColumnFamilyOptions> = families
             .iter()
@@ -163,81 +134,68 @@ impl Secondary {
             .map(|(name, family)| ((*name).to_string(), family.clone()))
             .collect();
         named.entry(DEFAULT_COLUMN_FAMILY_NAME.to_string()).or_insert_with(|| options.cf.clone());
-        Self::open_chosen(path, directory, options, Choice { named, others })
+        Self { named, others }
     }
 
-    fn open_chosen(
-        path: &Path,
-        directory: &Path,
-        options: &Options,
-        choice: Choice,
-    ) -> Result<Self> {
+    /// All families, also those that are created later, with `options.cf`.
+    fn all(options: &Options) -> Self {
+        Self { named: HashMap::new(), others: Some(options.cf.clone()) }
+    }
+
+    /// The options of the families as the database's own change them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if an option of the database or of a family is out of range.
+    fn checked(self, options: &Options) -> Result<Self> {
         options.validate()?;
         options.check_wal_codec()?;
         let within = |family: ColumnFamilyOptions| family.within(&options.db);
-        let choice = Choice {
-            named: choice.named.into_iter().map(|(name, it)| (name, within(it))).collect(),
-            others: choice.others.map(within),
+        let choice = Self {
+            named: self.named.into_iter().map(|(name, it)| (name, within(it))).collect(),
+            others: self.others.map(within),
         };
         for (name, family) in &choice.named {
             let checked = ColumnFamilyOptions::validate(family);
             checked.map_err(|error| error.context(format!("column family '{name}'")))?;
         }
-        if directory == path {
-            let message = "a secondary needs a directory of its own, not the primary's";
-            return Err(Error::invalid_argument(message).at(path));
-        }
-        Names::new(options.env.fs.clone()).create_directory(directory)?;
-        options.env.fs.raise_open_files();
-        let mut tail = Tail::begin(path, options, choice)?;
-        let state = tail.catch_up()?.ok_or_else(|| no_database(path))?;
+        Ok(choice)
+    }
+}
+
+impl Following {
+    /// The first state.
+    fn begin(mut tail: Tail) -> Result<Self> {
+        let state = tail.catch_up()?.ok_or_else(|| no_database(&tail.path))?;
         Ok(Self {
-            directory: directory.to_path_buf(),
             tail: ranked(Rank::Following, tail),
             now: ArcSwap::from_pointee(state),
+            failure: Mutex::default(),
         })
     }
 
-    /// The database as of the last time that it caught up. Cheap.
-    pub fn now(&self) -> Db {
+    /// The last state. Cheap.
+    fn now(&self) -> Db {
         (**self.now.load()).clone()
     }
 
     /// Goes on to what the other process has written by now. Returns whether there was anything
     /// new.
-    ///
-    /// What is not written completely yet comes with a later call. Writes without the WAL, and
-    /// those that wait in the other process's memory (`manual_wal_flush`), come once they are
-    /// flushed.
-    ///
-    /// Costs time for what is new in the MANIFEST and the WALs; if the MANIFEST has changed, also
-    /// for each file of the families concerned, in memory.
-    ///
-    /// # Errors
-    /// The state stays as it was. `TryAgain` if the other process changed its files again and again
-    /// meanwhile. `InvalidArgument` if another database, or an earlier state of this one, has taken
-    /// its place. `NotSupported` while a transaction is prepared that RocksDB wrote under another
-    /// policy than write-committed. `Corruption`, `IoError`.
-    #[doc(alias = "try_catch_up_with_primary")]
-    #[doc(alias = "TryCatchUpWithPrimary")]
-    pub fn catch_up(&self) -> Result<bool> {
+    fn catch_up(&self) -> Result<bool> {
         let mut tail = self.tail.lock();
-        let Some(state) = tail.catch_up()? else { return Ok(false) };
-        let before = self.now.swap(Arc::new(state));
-        drop(tail);
-        drop(before);
-        Ok(true)
+        let caught_up = tail.catch_up();
+        *self.failure.lock() = caught_up.as_ref().err().cloned();
+        let state = caught_up?;
+        let is_new = state.is_some();
+        if let Some(state) = state {
+            drop(self.now.swap(Arc::new(state)));
+        }
+        tail.sweep(&self.now());
+        Ok(is_new)
     }
 
-    /// The secondary's own directory.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-}
-
-impl std::fmt::Debug for Secondary {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Secondary").field("state", &self.now()).finish_non_exhaustive()
+    /// Why the last call of [`Self::catch_up`] failed, if it did.
+    fn failure(&self) -> Option<Error> {
+        self.failure.lock().clone()
     }
 }
 
@@ -252,12 +210,26 @@ enum Round {
 }
 
 impl Tail {
-    fn begin(path: &Path, options: &Options, choice: Choice) -> Result<Self> {
-        let files = Arc::new(FollowedFiles::new(&options.env));
-        let env = options.env.clone().with_fs(files.clone());
-        let options = Options { env, open_progress: None, ..options.clone() };
+    fn begin(
+        path: &Path,
+        options: &Options,
+        choice: Choice,
+        links: Option<Arc<LinkedFiles>>,
+    ) -> Result<Self> {
+        options.env.fs.raise_open_files();
+        let env = options.env.clone();
+        let env = match &links {
+            Some(links) => env.with_fs(links.clone()),
+            None => env,
+        };
+        let files = Arc::new(FollowedFiles::new(&env));
+        let options =
+            Options { env: env.with_fs(files.clone()), open_progress: None, ..options.clone() };
         let choice = Arc::new(choice);
-        let manifest = open_manifest(path, &options, &choice)?;
+        let manifest = match open_manifest(path, &options, &choice) {
+            Err(_) if !is_database(&*options.env.fs, path)? => return Err(no_database(path)),
+            opened => opened?,
+        };
         let missing = manifest.missing(choice.named.keys().map(String::as_str));
         if let Some(name) = missing {
             let error = Error::invalid_argument(format!("column family '{name}' does not exist"));
@@ -272,6 +244,7 @@ impl Tail {
             options,
             choice,
             files,
+            links,
             shared: Shared { tables, arenas, statistics: Arc::default() },
             manifest,
             wals: WalTail::default(),
@@ -286,8 +259,9 @@ impl Tail {
 
     /// Reads MANIFEST and WALs from their beginnings.
     fn begin_anew(&mut self) -> Result<()> {
-        let mut manifest = open_manifest(&self.path, &self.options, &self.choice)?;
-        manifest.adopt(&self.manifest);
+        let opened = open_manifest(&self.path, &self.options, &self.choice);
+        let mut manifest = opened.map_err(|error| self.if_gone(error))?;
+        manifest.go_on_from(&self.manifest)?;
         (self.manifest, self.wals, self.memtables) =
             (manifest, WalTail::default(), BTreeMap::new());
         (self.has_changed, self.seen, self.is_broken) = (true, 0, false);
@@ -314,7 +288,10 @@ impl Tail {
         self.advance()?;
         let versions = self.manifest.versions().inspect_err(|_| self.is_broken = true)?;
         let directory = self.wal_directory();
-        let names = self.options.env.fs.list(&directory)?;
+        let names = match self.links {
+            None => self.options.env.fs.list(&directory)?,
+            Some(_) => Vec::new(),
+        };
         let kept_from = versions.min_log_number_to_keep();
         self.wals.look(&self.files, &directory, &names, kept_from)?;
         if !self.has_changed && !self.wals.has_more()? {
@@ -382,13 +359,31 @@ impl Tail {
             match self.manifest.advance() {
                 // CURRENT names another one by now.
                 Err(error) if error.is_not_found() && looks < ROUNDS => looks += 1,
-                advanced => {
-                    let has_any = advanced.inspect_err(|_| self.is_broken = true)?;
+                Err(error) => {
+                    self.is_broken = true;
+                    return Err(self.if_gone(error));
+                }
+                Ok(has_any) => {
                     self.has_changed |= has_any;
                     return Ok(has_any);
                 }
             }
         }
+    }
+
+    /// Says so where a file is missing because there is no database any more.
+    fn if_gone(&self, error: Error) -> Error {
+        let is_gone = error.is_not_found()
+            && is_database(&*self.options.env.fs, &self.path).is_ok_and(|is_there| !is_there);
+        if is_gone { error.context("the database that is followed is gone") } else { error }
+    }
+
+    /// Removes a follower's names of files that no state has open; `now` is the newest.
+    fn sweep(&mut self, now: &Db) {
+        let Some(links) = self.links.clone() else { return };
+        // Readers of an earlier state that is gone may have opened blob files for all.
+        self.forget_what_is_closed(now.inner());
+        links.sweep(&self.files.open_paths());
     }
 
     fn wal_directory(&self) -> PathBuf {
@@ -494,7 +489,7 @@ fn open_manifest(path: &Path, options: &Options, choice: &Arc<Choice>) -> Result
         match ManifestTail::open(env.clone(), path, wanted.clone()) {
             Err(error) if error.is_not_found() => {
                 if !is_database(&*env.fs, path)? {
-                    return Err(no_database(path));
+                    return Err(error);
                 }
                 looks += 1;
                 if looks == ROUNDS {
