@@ -6,7 +6,7 @@ use crate::column_family::AsColumnFamilyRef;
 use crate::db::{DB, DBAccess};
 use crate::error::Error;
 use crate::options::ReadOptions;
-use crate::store::Cursor;
+use crate::walker::Walker;
 use crate::write_batch::WriteBatch;
 
 /// A cursor over the keys of a [`DB`].
@@ -33,12 +33,7 @@ pub type DBRawIterator<'a> = DBRawIteratorWithThreadMode<'a, DB>;
 /// ```
 pub struct DBRawIteratorWithThreadMode<'a, D: DBAccess> {
     db: &'a D,
-    /// The engine's cursor, or why there is none.
-    cursor: Result<Cursor, Error>,
-    /// What reading a value said, until it is moved again.
-    failed: Option<Error>,
-    /// Whether each step looks for what was written since.
-    is_tailing: bool,
+    walker: Walker,
 }
 
 impl<'a, D: DBAccess> DBRawIteratorWithThreadMode<'a, D> {
@@ -56,12 +51,12 @@ impl<'a, D: DBAccess> DBRawIteratorWithThreadMode<'a, D> {
 
     fn over(db: &'a D, family: &ColumnFamily, options: &ReadOptions) -> Self {
         let cursor = db.cursor(options.engine(), family).map_err(Error::from);
-        Self { db, cursor, failed: None, is_tailing: options.is_tailing() }
+        Self { db, walker: Walker::new(cursor, options.is_tailing()) }
     }
 
     /// Whether the cursor stands on a key.
     pub fn valid(&self) -> bool {
-        self.failed.is_none() && self.cursor.as_ref().is_ok_and(Cursor::valid)
+        self.walker.valid()
     }
 
     /// The error that ended the iteration, if one did.
@@ -69,10 +64,7 @@ impl<'a, D: DBAccess> DBRawIteratorWithThreadMode<'a, D> {
     /// # Errors
     /// What reading files said, or the refusal of a merge operator.
     pub fn status(&self) -> Result<(), Error> {
-        match (&self.cursor, &self.failed) {
-            (Err(error), _) | (_, Some(error)) => Err(error.clone()),
-            (Ok(cursor), None) => Ok(cursor.status()?),
-        }
+        self.walker.status()
     }
 
     /// Shows the database as it is now. The cursor then stands on no key, and forgets its snapshot.
@@ -80,60 +72,37 @@ impl<'a, D: DBAccess> DBRawIteratorWithThreadMode<'a, D> {
     /// # Errors
     /// If a file cannot be opened.
     pub fn refresh(&mut self) -> Result<(), Error> {
-        self.failed = None;
-        self.cursor.as_mut().map_err(|error| error.clone())?.refresh()?;
-        Ok(())
+        self.walker.refresh()
     }
 
     /// Moves to the first key.
     pub fn seek_to_first(&mut self) {
-        self.look_again();
-        self.seek_by(Cursor::seek_to_first);
+        self.measure(Walker::seek_to_first);
     }
 
     /// Moves to the last key.
     pub fn seek_to_last(&mut self) {
-        if !self.refuses_to_go_back() {
-            self.seek_by(Cursor::seek_to_last);
-        }
+        self.measure(Walker::seek_to_last);
     }
 
     /// Moves to `key`, or to the next one behind it.
     pub fn seek<K: AsRef<[u8]>>(&mut self, key: K) {
-        self.look_again();
-        self.seek_by(|cursor| cursor.seek(key.as_ref()));
+        self.measure(|walker| walker.seek(key.as_ref()));
     }
 
     /// Moves to `key`, or to the next one before it.
     pub fn seek_for_prev<K: AsRef<[u8]>>(&mut self, key: K) {
-        if !self.refuses_to_go_back() {
-            self.seek_by(|cursor| cursor.seek_for_prev(key.as_ref()));
-        }
+        self.measure(|walker| walker.seek_for_prev(key.as_ref()));
     }
 
     /// Moves to the next key; does nothing unless the cursor is valid.
     pub fn next(&mut self) {
-        if !self.valid() {
-            return;
-        }
-        if !self.is_tailing {
-            return self.go(Cursor::next);
-        }
-        let key = self.key().map(<[u8]>::to_vec).unwrap_or_default();
-        self.look_again();
-        self.go(|cursor| {
-            cursor.seek(&key);
-            if cursor.valid() && cursor.key() == key {
-                cursor.next();
-            }
-        });
+        self.walker.next();
     }
 
     /// Moves to the key before; does nothing unless the cursor is valid.
     pub fn prev(&mut self) {
-        if self.valid() && !self.refuses_to_go_back() {
-            self.go(Cursor::prev);
-        }
+        self.walker.prev();
     }
 
     /// The key, if the cursor is valid.
@@ -148,41 +117,12 @@ impl<'a, D: DBAccess> DBRawIteratorWithThreadMode<'a, D> {
 
     /// The key and the value, if the cursor is valid.
     pub fn item(&self) -> Option<(&[u8], &[u8])> {
-        let cursor = self.cursor.as_ref().ok().filter(|_| self.valid())?;
-        Some((cursor.key(), cursor.found_value()?))
+        self.walker.item()
     }
 
-    fn seek_by(&mut self, seek: impl FnOnce(&mut Cursor)) {
+    fn measure(&mut self, seek: impl FnOnce(&mut Walker)) {
         let db = self.db;
-        db.store().measure_seek(|| self.go(seek));
-    }
-
-    /// Moves, and reads the value there: what it says must be known before `value` is called.
-    fn go(&mut self, step: impl FnOnce(&mut Cursor)) {
-        let Ok(cursor) = &mut self.cursor else { return };
-        self.failed = None;
-        step(cursor);
-        if cursor.valid() {
-            self.failed = cursor.load_value().err().map(Error::from);
-        }
-    }
-
-    /// Goes on with the database as it is now, if the cursor is a tailing one.
-    fn look_again(&mut self) {
-        if self.is_tailing
-            && let Ok(cursor) = &mut self.cursor
-            && let Err(error) = cursor.refresh()
-        {
-            self.cursor = Err(error.into());
-        }
-    }
-
-    /// A tailing cursor only goes forward, as in RocksDB.
-    fn refuses_to_go_back(&mut self) -> bool {
-        if self.is_tailing {
-            self.failed = Some(Error::not_supported("a tailing iterator does not go back"));
-        }
-        self.is_tailing
+        db.store().measure_seek(|| seek(&mut self.walker));
     }
 }
 

@@ -67,15 +67,18 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    #[doc(hidden)]
+    pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
 
-    pub(crate) fn invalid_argument(what: impl fmt::Display) -> Self {
+    #[doc(hidden)]
+    pub fn invalid_argument(what: impl fmt::Display) -> Self {
         Self::new(format!("Invalid argument: {what}"))
     }
 
-    pub(crate) fn not_supported(what: impl fmt::Display) -> Self {
+    #[doc(hidden)]
+    pub fn not_supported(what: impl fmt::Display) -> Self {
         Self::new(format!("Not implemented: {what}"))
     }
 

@@ -55,6 +55,8 @@ mod following;
 mod iter_range;
 pub mod merge_operator;
 mod options;
+#[doc(hidden)]
+pub mod parts;
 pub mod perf;
 mod prop_name;
 pub mod properties;
@@ -64,6 +66,7 @@ mod sst_file_writer;
 pub mod statistics;
 mod store;
 mod transactions;
+mod walker;
 mod write_batch;
 
 pub use c_text::CStrLike;

@@ -44,7 +44,8 @@ impl Store {
         Self { opened, handle }
     }
 
-    pub(crate) fn db(&self) -> &Db {
+    /// The engine's handle; in a secondary that of the opening.
+    pub fn db(&self) -> &Db {
         self.handle.db()
     }
 
@@ -52,25 +53,34 @@ impl Store {
     ///
     /// # Panics
     /// In a database that was opened without transactions.
-    pub(crate) fn transactional(&self) -> &flagstone::Db {
+    pub fn transactional(&self) -> &flagstone::Db {
         match &self.handle {
             Handle::Transactional(db) => db,
             _ => unreachable!("only databases with transactions begin some"),
         }
     }
 
-    pub(crate) fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
+    /// Drops a family.
+    ///
+    /// # Errors
+    /// If it was dropped before; `IoError`.
+    pub fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
         match &self.handle {
             Handle::Transactional(db) => db.drop_column_family(&db.family_of(family)),
             _ => self.db().drop_column_family(family),
         }
     }
 
-    pub(crate) fn default_family(&self) -> &ColumnFamily {
+    /// The default family.
+    pub fn default_family(&self) -> &ColumnFamily {
         self.db().default_column_family()
     }
 
-    pub(crate) fn get(
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// As [`Db::get_with`].
+    pub fn get(
         &self,
         options: &ReadOptions,
         family: &ColumnFamily,
@@ -87,7 +97,8 @@ impl Store {
         })
     }
 
-    pub(crate) fn multi_get<K: AsRef<[u8]>>(
+    /// The values of several keys of a family as of one moment, in their order.
+    pub fn multi_get<K: AsRef<[u8]>>(
         &self,
         options: &ReadOptions,
         family: &ColumnFamily,
@@ -104,7 +115,11 @@ impl Store {
         })
     }
 
-    pub(crate) fn cursor(&self, options: &ReadOptions, family: &ColumnFamily) -> Result<Cursor> {
+    /// A cursor over a family.
+    ///
+    /// # Errors
+    /// As [`Db::iter_cf`].
+    pub fn cursor(&self, options: &ReadOptions, family: &ColumnFamily) -> Result<Cursor> {
         Ok(match &self.handle {
             Handle::Plain(db) => Cursor::Plain(db.iter_cf(family, options)?),
             Handle::Transactional(db) => Cursor::Plain(db.engine().iter_cf(family, options)?),
@@ -117,7 +132,7 @@ impl Store {
     }
 
     /// A snapshot with which lookups in several families see one moment; `None` if they do anyway.
-    pub(crate) fn common_snapshot(&self) -> Option<Snapshot> {
+    pub fn common_snapshot(&self) -> Option<Snapshot> {
         match &self.handle {
             // It changes only when it catches up.
             Handle::Following(_) => None,
@@ -125,7 +140,8 @@ impl Store {
         }
     }
 
-    pub(crate) fn latest_sequence_number(&self) -> u64 {
+    /// The sequence number of the last write.
+    pub fn latest_sequence_number(&self) -> u64 {
         match &self.handle {
             Handle::Following(following) => following.latest_sequence_number(),
             _ => self.db().latest_sequence_number(),
@@ -136,7 +152,7 @@ impl Store {
     ///
     /// # Errors
     /// `NotSupported` unless it follows another process; what an opening says.
-    pub(crate) fn catch_up(&self) -> Result<()> {
+    pub fn catch_up(&self) -> Result<()> {
         match &self.handle {
             Handle::Following(following) => following.catch_up(),
             _ => Err(flagstone::Error::not_supported("only a secondary database catches up")),
@@ -144,11 +160,15 @@ impl Store {
     }
 
     /// Does a seek of a cursor, and measures how long it takes.
-    pub(crate) fn measure_seek<T>(&self, seek: impl FnOnce() -> T) -> T {
+    pub fn measure_seek<T>(&self, seek: impl FnOnce() -> T) -> T {
         self.opened.measure(Histogram::DbSeek, seek)
     }
 
-    pub(crate) fn write(&self, options: &WriteOptions, batch: WriteBatch) -> Result<()> {
+    /// Writes a batch.
+    ///
+    /// # Errors
+    /// As [`Db::write_with`].
+    pub fn write(&self, options: &WriteOptions, batch: WriteBatch) -> Result<()> {
         self.opened.measure(Histogram::DbWrite, || match &self.handle {
             Handle::Plain(db) => db.write_with(options, batch),
             Handle::Transactional(db) => db.write_with(batch, options),
@@ -157,11 +177,43 @@ impl Store {
         })
     }
 
-    pub(crate) fn create_family(
+    /// As [`write`](Self::write), leaving the batch with the caller.
+    ///
+    /// # Errors
+    /// As [`Db::write_with`].
+    pub fn write_ref(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        match &self.handle {
+            Handle::Plain(db) => {
+                self.opened.measure(Histogram::DbWrite, || db.write_ref(options, batch))
+            }
+            _ => self.write(options, batch.clone()),
+        }
+    }
+
+    /// Makes a family whose values expire.
+    ///
+    /// # Errors
+    /// `NotSupported` unless values of the database expire; as [`Db::create_column_family`].
+    pub fn create_expiring_family(
         &self,
         name: &str,
         options: &ColumnFamilyOptions,
+        ttl_seconds: u64,
     ) -> Result<ColumnFamily> {
+        match &self.handle {
+            Handle::Expiring(expiring) => {
+                let ttl = TtlOptions { ttl_seconds, ..TtlOptions::default() };
+                expiring.create_column_family(name, options, ttl)
+            }
+            _ => Err(flagstone::Error::not_supported("the database was opened without a TTL")),
+        }
+    }
+
+    /// Makes a family.
+    ///
+    /// # Errors
+    /// As [`Db::create_column_family`].
+    pub fn create_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
         match &self.handle {
             Handle::Plain(db) => db.create_column_family(name, options),
             Handle::Transactional(db) => db.engine().create_column_family(name, options),
@@ -176,7 +228,9 @@ impl Store {
 
 /// A cursor of the engine.
 pub enum Cursor {
+    /// Of a database whose values live until they are deleted.
     Plain(Iter),
+    /// Of one whose values expire.
     Expiring(TtlIter),
     /// The changes of a transaction over the database.
     Overlaid(Box<OverlaidIter>),
@@ -194,39 +248,54 @@ macro_rules! either {
 }
 
 impl Cursor {
-    pub(crate) fn valid(&self) -> bool {
+    /// Whether it stands on a key.
+    pub fn valid(&self) -> bool {
         either!(self, inner => inner.valid())
     }
 
-    pub(crate) fn status(&self) -> Result<()> {
+    /// What ended the iteration, if an error did.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn status(&self) -> Result<()> {
         either!(self, inner => inner.status())
     }
 
-    pub(crate) fn seek_to_first(&mut self) {
+    /// Moves to the first key.
+    pub fn seek_to_first(&mut self) {
         either!(self, inner => inner.seek_to_first());
     }
 
-    pub(crate) fn seek_to_last(&mut self) {
+    /// Moves to the last key.
+    pub fn seek_to_last(&mut self) {
         either!(self, inner => inner.seek_to_last());
     }
 
-    pub(crate) fn seek(&mut self, key: &[u8]) {
+    /// Moves to `key`, or to the next one behind it.
+    pub fn seek(&mut self, key: &[u8]) {
         either!(self, inner => inner.seek(key));
     }
 
-    pub(crate) fn seek_for_prev(&mut self, key: &[u8]) {
+    /// Moves to `key`, or to the next one before it.
+    pub fn seek_for_prev(&mut self, key: &[u8]) {
         either!(self, inner => inner.seek_for_prev(key));
     }
 
-    pub(crate) fn next(&mut self) {
+    /// Moves to the next key; it must be valid.
+    pub fn next(&mut self) {
         either!(self, inner => inner.next());
     }
 
-    pub(crate) fn prev(&mut self) {
+    /// Moves to the key before; it must be valid.
+    pub fn prev(&mut self) {
         either!(self, inner => inner.prev());
     }
 
-    pub(crate) fn refresh(&mut self) -> Result<()> {
+    /// Shows the database as it is now.
+    ///
+    /// # Errors
+    /// If a file cannot be opened; `NotSupported` in a transaction.
+    pub fn refresh(&mut self) -> Result<()> {
         match self {
             Self::Plain(inner) => inner.refresh(),
             Self::Expiring(inner) => inner.refresh(),
@@ -238,17 +307,17 @@ impl Cursor {
     }
 
     /// Finds the value, reading its blob file if it lies in one.
-    pub(crate) fn load_value(&mut self) -> Result<()> {
+    pub fn load_value(&mut self) -> Result<()> {
         either!(self, inner => inner.value().map(|_| ()))
     }
 
     /// The key; the cursor must be valid.
-    pub(crate) fn key(&self) -> &[u8] {
+    pub fn key(&self) -> &[u8] {
         either!(self, inner => inner.key())
     }
 
     /// The value that `load_value` found.
-    pub(crate) fn found_value(&self) -> Option<&[u8]> {
+    pub fn found_value(&self) -> Option<&[u8]> {
         either!(self, inner => inner.found_value())
     }
 }

@@ -24,7 +24,8 @@ use crate::error::Error;
 use crate::options::ReadOptions;
 use crate::store::{Cursor, Store};
 
-pub(crate) use opening::{Access, named};
+pub(crate) use opening::named;
+pub use opening::{Access, open_store, repair_database};
 pub(crate) use reading::{from, of_all_keys, of_one_prefix};
 pub use report::{LiveFile, Range};
 

@@ -25,13 +25,25 @@ use crate::store::{Handle, Store};
 const TTL_MAX: u64 = i32::MAX as u64;
 
 /// How a database is opened.
-pub(crate) enum Access {
+pub enum Access {
+    /// For reading and writing.
     ReadWrite,
+    /// With transactions that lock nothing.
     Optimistic,
+    /// With transactions that lock their keys.
     Locking(flagstone::TransactionDbOptions),
-    ReadOnly { error_if_log_file_exist: bool },
+    /// For reading.
+    ReadOnly {
+        /// Whether a WAL fails the opening.
+        error_if_log_file_exist: bool,
+    },
+    /// With values that expire after this time.
     WithTtl(Duration),
-    Secondary { directory: PathBuf },
+    /// For reading, while another process writes.
+    Secondary {
+        /// The directory of the reader.
+        directory: PathBuf,
+    },
 }
 
 impl<T: ThreadMode> DBWithThreadMode<T> {
@@ -291,21 +303,34 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
             let options = if is_listed { Options::default() } else { opts.clone() };
             families.push(ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY_NAME, options));
         }
-        let wanted: Vec<(&str, &Options)> =
-            families.iter().map(|family| (family.name.as_str(), &family.options)).collect();
-        let is_read_only = matches!(access, Access::ReadOnly { .. } | Access::Secondary { .. });
-        let opening = Opening::new(opts, path, &wanted, is_read_only)?;
-        let handle = open_handle(&opening, path, &families, access)?;
+        let store = open_store(opts, path, &families, access)?;
         let mut handles = BTreeMap::new();
         for family in families.iter().filter(|_| is_listed) {
-            if let Some(handle) = handle.db().column_family(&family.name) {
+            if let Some(handle) = store.db().column_family(&family.name) {
                 handles.insert(family.name.clone(), handle);
             }
         }
-        let store = Store::new(opening.opened(handle.db()), handle);
         let (cfs, path) = (T::with_families(handles), path.to_path_buf());
         Ok(Self { inner: inner(store), cfs, path })
     }
+}
+
+/// Opens the database in `path` with these families, of which one must be the default one.
+///
+/// # Errors
+/// As [`DB::open_cf`](crate::DB::open_cf).
+pub fn open_store(
+    opts: &Options,
+    path: &Path,
+    families: &[ColumnFamilyDescriptor],
+    access: &Access,
+) -> Result<Store, Error> {
+    let wanted: Vec<(&str, &Options)> =
+        families.iter().map(|family| (family.name.as_str(), &family.options)).collect();
+    let is_read_only = matches!(access, Access::ReadOnly { .. } | Access::Secondary { .. });
+    let opening = Opening::new(opts, path, &wanted, is_read_only)?;
+    let handle = open_handle(&opening, path, families, access)?;
+    Ok(Store::new(opening.opened(handle.db()), handle))
 }
 
 fn open_handle(
@@ -403,19 +428,7 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
     /// # Errors
     /// `InvalidArgument` if nothing of a database is there; `IOError`, also if it is open.
     pub fn repair<P: AsRef<Path>>(opts: &Options, path: P) -> Result<(), Error> {
-        let options = opts.engine()?;
-        let (path, fs) = (path.as_ref(), &options.env.fs);
-        let beside = |suffix: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            std::path::PathBuf::from(name)
-        };
-        let (rebuilt, old) = (beside(".repaired"), beside(".damaged"));
-        flagstone::db::salvage(path, &rebuilt, &options, &[], &mut |_| {})?;
-        fs.rename(path, &old)?;
-        fs.rename(&rebuilt, path)?;
-        fs.rename(&old, &path.join("lost"))?;
-        Ok(())
+        repair_database(opts, path.as_ref())
     }
 
     fn create_family(
@@ -425,6 +438,26 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
     ) -> Result<flagstone::db::ColumnFamily, Error> {
         Ok(self.inner.inner().create_family(name, &opts.engine_family()?)?)
     }
+}
+
+/// As [`DB::repair`](crate::DB::repair).
+///
+/// # Errors
+/// As [`DB::repair`](crate::DB::repair).
+pub fn repair_database(opts: &Options, path: &Path) -> Result<(), Error> {
+    let options = opts.engine()?;
+    let fs = &options.env.fs;
+    let beside = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let (rebuilt, old) = (beside(".repaired"), beside(".damaged"));
+    flagstone::db::salvage(path, &rebuilt, &options, &[], &mut |_| {})?;
+    fs.rename(path, &old)?;
+    fs.rename(&rebuilt, path)?;
+    fs.rename(&old, &path.join("lost"))?;
+    Ok(())
 }
 
 fn no_family(name: &str) -> Error {

@@ -53,7 +53,9 @@ pub use database::DBPath;
 pub use info_log::InfoLogger;
 pub(crate) use opening::{Opened, Opening};
 pub use tables::BlockBasedOptions;
-pub(crate) use without_effect::has_no_effect;
+#[doc(hidden)]
+pub use tables::{bits_in_range, bloom};
+pub use without_effect::has_no_effect;
 pub use write_buffer_manager::WriteBufferManager;
 
 /// Options of a database and of a column family.
@@ -64,8 +66,10 @@ pub use write_buffer_manager::WriteBufferManager;
 #[derive(Clone)]
 pub struct Options {
     /// The engine's options; `db.cf` has those of the column family.
-    pub(crate) db: engine::Options,
-    block_cache: Option<Cache>,
+    #[doc(hidden)]
+    pub db: engine::Options,
+    #[doc(hidden)]
+    pub block_cache: Option<Cache>,
     blob_cache: Option<Cache>,
     env: Option<Env>,
     pub(crate) statistics: Option<Arc<Statistics>>,
@@ -92,7 +96,8 @@ impl Default for Options {
 
 impl Options {
     /// Notes why an option cannot be had: the opening will fail. `None` for one that can.
-    fn refuse(&mut self, name: &'static str, why: Option<Error>) {
+    #[doc(hidden)]
+    pub fn refuse(&mut self, name: &'static str, why: Option<Error>) {
         self.refused.retain(|(refused, _)| *refused != name);
         self.refused.extend(why.map(|why| (name, why)));
     }

@@ -131,7 +131,8 @@ impl Options {
     ///
     /// # Errors
     /// `Not implemented` or `Invalid argument` for an option that cannot be had.
-    pub(crate) fn engine(&self) -> Result<engine::Options, Error> {
+    #[doc(hidden)]
+    pub fn engine(&self) -> Result<engine::Options, Error> {
         if let Some((_, why)) = self.refused.first() {
             return Err(why.clone());
         }
@@ -150,7 +151,8 @@ impl Options {
     ///
     /// # Errors
     /// None so far.
-    pub(crate) fn engine_family(&self) -> Result<engine::ColumnFamilyOptions, Error> {
+    #[doc(hidden)]
+    pub fn engine_family(&self) -> Result<engine::ColumnFamilyOptions, Error> {
         let mut family = self.db.cf.clone();
         let settings = &mut family.settings;
         fit_all(settings);

@@ -10,7 +10,8 @@ use crate::cache::Cache;
 
 /// How tables are written and cached.
 pub struct BlockBasedOptions {
-    pub(super) engine: TableSettings,
+    #[doc(hidden)]
+    pub engine: TableSettings,
     pub(super) cache: Option<Cache>,
     /// What has no effect.
     kept: Vec<KeptSetting>,
@@ -30,12 +31,13 @@ impl Default for BlockBasedOptions {
 }
 
 /// RocksDB's Bloom filter of so many bits: fewer than half a bit are none.
-pub(super) fn bloom(bits_per_key: f64) -> Option<FilterPolicy> {
+pub fn bloom(bits_per_key: f64) -> Option<FilterPolicy> {
     let bits = bits_in_range(bits_per_key)?;
     Some(FilterPolicy::Bloom { bits_per_key: bits })
 }
 
-fn bits_in_range(bits_per_key: f64) -> Option<f64> {
+/// The bits of a filter that the engine knows; none for fewer than half a bit.
+pub fn bits_in_range(bits_per_key: f64) -> Option<f64> {
     match bits_per_key {
         bits if bits < FilterPolicy::LEAST_BITS => None,
         bits if bits < 100.0 => Some(bits.max(1.0)),
@@ -187,7 +189,8 @@ impl BlockBasedOptions {
         self.note("metadata_cache_options", &value);
     }
 
-    fn note(&mut self, name: &'static str, value: &str) {
+    #[doc(hidden)]
+    pub fn note(&mut self, name: &'static str, value: &str) {
         without_effect::keep(&mut self.kept, name, value);
     }
 }

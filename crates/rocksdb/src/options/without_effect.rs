@@ -24,7 +24,7 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Whether the option called `name` has no effect, whatever its value is.
-pub(crate) fn has_no_effect(name: &str) -> bool {
+pub fn has_no_effect(name: &str) -> bool {
     INERT.contains(&name) || OTHERS.contains(&name)
 }
 
@@ -46,7 +46,8 @@ pub(super) fn keep(kept: &mut Vec<KeptSetting>, name: &str, value: &str) {
 
 impl Options {
     /// Keeps the value of an option without effect.
-    pub(super) fn note(&mut self, name: &'static str, value: impl ToString) {
+    #[doc(hidden)]
+    pub fn note(&mut self, name: &'static str, value: impl ToString) {
         let value = value.to_string();
         let known = known::find(name).expect("the engine knows the options that it ignores");
         let kept = match known.section {
@@ -56,9 +57,11 @@ impl Options {
         keep(kept, name, &value);
     }
 
-    /// The value of an option of the database without effect: as it was set, or RocksDB's default.
-    pub(super) fn noted(&self, name: &str) -> &str {
-        let kept = self.db.kept.iter().find(|kept| kept.name == name);
+    /// The value of an option without effect: as it was set, or RocksDB's default.
+    #[doc(hidden)]
+    pub fn noted(&self, name: &str) -> &str {
+        let mut all = self.db.kept.iter().chain(&self.db.cf.kept);
+        let kept = all.find(|kept| kept.name == name);
         let default = || known::find(name).map_or("", |known| known.defaults[0]);
         kept.map_or_else(default, |kept| kept.value.as_str())
     }

@@ -1,0 +1,20 @@
+//! What the C API is made of, beside the public names. It may change with any version.
+
+use flagstone::options::BlockCache;
+
+use crate::{Cache, Env};
+
+pub use crate::db::{Access, open_store, repair_database};
+pub use crate::options::{bits_in_range, bloom, has_no_effect};
+pub use crate::store::{Cursor, Store};
+pub use crate::walker::Walker;
+
+/// The engine's cache behind one.
+pub fn engine_cache(cache: &Cache) -> &BlockCache {
+    &cache.engine
+}
+
+/// The engine's environment behind one.
+pub fn engine_env(env: &Env) -> &flagstone::Env {
+    &env.engine
+}

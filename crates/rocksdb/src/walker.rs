@@ -1,0 +1,132 @@
+//! A cursor that is moved, and keeps what went wrong.
+
+use crate::error::Error;
+use crate::store::Cursor;
+
+/// A cursor that reads the value of each key that it stands on.
+pub struct Walker {
+    /// The engine's cursor, or why there is none.
+    cursor: Result<Cursor, Error>,
+    /// What reading a value said, until it is moved again.
+    failed: Option<Error>,
+    /// Whether each step looks for what was written since.
+    is_tailing: bool,
+}
+
+impl Walker {
+    /// One that stands on no key. A tailing one shows what is written after it was made.
+    pub fn new(cursor: Result<Cursor, Error>, is_tailing: bool) -> Self {
+        Self { cursor, failed: None, is_tailing }
+    }
+
+    /// Whether it stands on a key.
+    pub fn valid(&self) -> bool {
+        self.failed.is_none() && self.cursor.as_ref().is_ok_and(Cursor::valid)
+    }
+
+    /// The error that ended the iteration, if one did.
+    ///
+    /// # Errors
+    /// What reading files said, or the refusal of a merge operator.
+    pub fn status(&self) -> Result<(), Error> {
+        match (&self.cursor, &self.failed) {
+            (Err(error), _) | (_, Some(error)) => Err(error.clone()),
+            (Ok(cursor), None) => Ok(cursor.status()?),
+        }
+    }
+
+    /// Shows the database as it is now, and stands on no key.
+    ///
+    /// # Errors
+    /// If a file cannot be opened.
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        self.failed = None;
+        self.cursor.as_mut().map_err(|error| error.clone())?.refresh()?;
+        Ok(())
+    }
+
+    /// Moves to the first key.
+    pub fn seek_to_first(&mut self) {
+        self.look_again();
+        self.go(Cursor::seek_to_first);
+    }
+
+    /// Moves to the last key.
+    pub fn seek_to_last(&mut self) {
+        if !self.refuses_to_go_back() {
+            self.go(Cursor::seek_to_last);
+        }
+    }
+
+    /// Moves to `key`, or to the next one behind it.
+    pub fn seek(&mut self, key: &[u8]) {
+        self.look_again();
+        self.go(|cursor| cursor.seek(key));
+    }
+
+    /// Moves to `key`, or to the next one before it.
+    pub fn seek_for_prev(&mut self, key: &[u8]) {
+        if !self.refuses_to_go_back() {
+            self.go(|cursor| cursor.seek_for_prev(key));
+        }
+    }
+
+    /// Moves to the next key; does nothing unless it is valid.
+    pub fn next(&mut self) {
+        if !self.valid() {
+            return;
+        }
+        if !self.is_tailing {
+            return self.go(Cursor::next);
+        }
+        let key = self.item().map(|(key, _)| key.to_vec()).unwrap_or_default();
+        self.look_again();
+        self.go(|cursor| {
+            cursor.seek(&key);
+            if cursor.valid() && cursor.key() == key {
+                cursor.next();
+            }
+        });
+    }
+
+    /// Moves to the key before; does nothing unless it is valid.
+    pub fn prev(&mut self) {
+        if self.valid() && !self.refuses_to_go_back() {
+            self.go(Cursor::prev);
+        }
+    }
+
+    /// The key and the value, if it is valid.
+    pub fn item(&self) -> Option<(&[u8], &[u8])> {
+        let cursor = self.cursor.as_ref().ok().filter(|_| self.valid())?;
+        Some((cursor.key(), cursor.found_value()?))
+    }
+
+    /// Moves, and reads the value there: what it says must be known before it is asked for.
+    fn go(&mut self, step: impl FnOnce(&mut Cursor)) {
+        let Ok(cursor) = &mut self.cursor else { return };
+        self.failed = None;
+        step(cursor);
+        if cursor.valid() {
+            self.failed = cursor.load_value().err().map(Error::from);
+        }
+    }
+
+    /// Goes on with the database as it is now, if it is a tailing one.
+    fn look_again(&mut self) {
+        if self.is_tailing
+            && let Ok(cursor) = &mut self.cursor
+            && let Err(error) = cursor.refresh()
+        {
+            self.cursor = Err(error.into());
+        }
+    }
+
+    /// A tailing cursor only goes forward, as in RocksDB.
+    fn refuses_to_go_back(&mut self) -> bool {
+        if self.is_tailing {
+            self.failed = Some(Error::not_supported("a tailing iterator does not go back"));
+        }
+        self.is_tailing
+    }
+}
