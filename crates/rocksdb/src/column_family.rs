@@ -36,6 +36,12 @@ impl ColumnFamilyDescriptor {
         self.ttl = ttl;
     }
 
+    /// Its options.
+    #[doc(hidden)]
+    pub fn into_options(self) -> Options {
+        self.options
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         &self.name

@@ -19,6 +19,14 @@ impl Walker {
         Self { cursor, failed: None, is_tailing }
     }
 
+    /// The cursor.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn into_cursor(self) -> Result<Cursor, Error> {
+        self.cursor
+    }
+
     /// Whether it stands on a key.
     pub fn valid(&self) -> bool {
         self.failed.is_none() && self.cursor.as_ref().is_ok_and(Cursor::valid)

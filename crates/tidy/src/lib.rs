@@ -66,6 +66,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/bench-peers/src/transactions/rocksdb.rs",
     "crates/bench-peers/src/engine/leveldb.rs",
     "crates/bench-peers/src/engine/lmdb.rs",
+    "crates/capi/src/abi.rs",
     "crates/flagstone/src/base/allocator.rs",
     "crates/flagstone/src/base/chunk.rs",
     "crates/flagstone/src/base/chunk/tests.rs",

@@ -6,14 +6,14 @@ use std::iter::FusedIterator;
 use std::sync::Arc;
 
 use crate::base::{
-    ColumnFamilyId, Error, InternalIterator, InternalKeyComparator, Result, SequenceNumber,
-    ValueType, WideColumns,
+    ColumnFamilyId, Comparator, Error, InternalIterator, InternalKeyComparator, MergeOperator,
+    Result, SequenceNumber, ValueType, WideColumns,
 };
 use crate::batch::WriteBatch;
 use crate::db::{ColumnFamily, Db, StreamedValue, Value};
 use crate::memtable::{MemTable, MemTableIterator, MemTableSettings};
 use crate::options::ReadOptions;
-use crate::transactions::delta::{Counting, decoded};
+use crate::transactions::delta::{Counting, Delta, decoded};
 use crate::transactions::overlaid::OverlaidIter;
 use crate::transactions::overlay::Overlay;
 use crate::transactions::streamed::StreamedValues;
@@ -58,7 +58,7 @@ use crate::transactions::streamed::StreamedValues;
 /// ```
 #[derive(Default)]
 pub struct WriteBatchWithIndex {
-    batch: WriteBatch,
+    pub(super) batch: WriteBatch,
     indexes: BTreeMap<ColumnFamilyId, Arc<MemTable>>,
     counting: Counting,
     streamed: StreamedValues,
@@ -294,14 +294,7 @@ impl WriteBatchWithIndex {
     pub fn get(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<InBatch> {
         let key = key.as_ref();
         let delta = self.overlay(family)?.delta(key).loaded(&self.streamed)?;
-        if delta.is_empty() {
-            return Ok(InBatch::Absent);
-        }
-        if delta.needs_below() {
-            return Ok(InBatch::MergeInProgress);
-        }
-        let value = delta.over(key, None, family.options().merge_operator.as_deref())?;
-        Ok(value.map_or(InBatch::Deleted, InBatch::Value))
+        in_batch(delta, key, family.options().merge_operator.as_deref())
     }
 
     /// The value that `key` would have if the batch were written. `options.snapshot` says as of
@@ -360,6 +353,17 @@ impl WriteBatchWithIndex {
         Ok(BatchEntries { entries, counting: self.counting.clone() })
     }
 
+    /// What the batch says of the default family, whose keys it has in its own order.
+    pub(super) fn default_overlay(&self) -> Overlay {
+        let index = self.indexes.get(&ColumnFamilyId::DEFAULT).cloned();
+        Overlay::new(index, self.counting.clone(), self.streamed.clone())
+    }
+
+    /// What the batch says of `key` in the default family, without its streamed values.
+    pub(super) fn default_delta(&self, key: &[u8]) -> Result<Delta> {
+        self.default_overlay().delta(key).loaded(&self.streamed)
+    }
+
     fn next_number(&self) -> SequenceNumber {
         self.counting.end.max(1)
     }
@@ -371,9 +375,20 @@ impl WriteBatchWithIndex {
         key: &[u8],
         value: &[u8],
     ) {
+        self.index_at((family.id(), family.comparator()), value_type, key, value);
+    }
+
+    /// Adds an entry to the index of a family, whose keys have this order.
+    pub(super) fn index_at(
+        &mut self,
+        (family, order): (ColumnFamilyId, &Comparator),
+        value_type: ValueType,
+        key: &[u8],
+        value: &[u8],
+    ) {
         let number = self.next_number();
-        let index = self.indexes.entry(family.id()).or_insert_with(|| {
-            let order = InternalKeyComparator::new(family.comparator().clone());
+        let index = self.indexes.entry(family).or_insert_with(|| {
+            let order = InternalKeyComparator::new(order.clone());
             Arc::new(MemTable::new(order, &MemTableSettings::default()))
         });
         index.add(number, value_type, key, value);
@@ -439,6 +454,21 @@ impl Iterator for BatchEntries {
 }
 
 impl FusedIterator for BatchEntries {}
+
+/// What a batch alone says of a key.
+pub(super) fn in_batch(
+    delta: Delta,
+    key: &[u8],
+    operator: Option<&dyn MergeOperator>,
+) -> Result<InBatch> {
+    if delta.is_empty() {
+        return Ok(InBatch::Absent);
+    }
+    if delta.needs_below() {
+        return Ok(InBatch::MergeInProgress);
+    }
+    Ok(delta.over(key, None, operator)?.map_or(InBatch::Deleted, InBatch::Value))
+}
 
 impl fmt::Debug for BatchEntries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

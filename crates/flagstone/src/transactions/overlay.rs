@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::{Error, Result, WideColumns};
-use crate::db::{ColumnFamily, Db, Value, ValueReader};
+use crate::db::{ColumnFamily, Db, Iter, Value, ValueReader};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
 use crate::transactions::delta::{Counting, Delta, DeltaCursor};
@@ -179,18 +179,23 @@ impl Overlay {
         options: &ReadOptions,
         family: &ColumnFamily,
     ) -> Result<OverlaidIter> {
+        Ok(self.over(db.iter_cf(family, options)?, options, family))
+    }
+
+    /// As [`Overlay::iter`], over a cursor of the family that was made with these options.
+    #[doc(hidden)]
+    pub fn over(&self, below: Iter, options: &ReadOptions, family: &ColumnFamily) -> OverlaidIter {
         let cursor_over =
             |index: &Arc<MemTable>| DeltaCursor::new(index.clone(), self.counting.clone());
         let cursor = self.index.as_ref().map(cursor_over);
-        let below = db.iter_cf(family, options)?;
         let (order, settings) = (family.comparator().clone(), family.options());
-        Ok(OverlaidIter::new(
+        OverlaidIter::new(
             (below, order),
             cursor,
             self.streamed.clone(),
             settings.merge_operator.clone(),
             options,
-        ))
+        )
     }
 
     /// What the batch says of keys, and those of which the database is to be asked, too.

@@ -140,6 +140,12 @@ impl Options {
         self.statistics = Some(Arc::new(Statistics::new()));
     }
 
+    /// Whether [`enable_statistics`](Self::enable_statistics) was called.
+    #[doc(hidden)]
+    pub fn has_statistics(&self) -> bool {
+        self.statistics.is_some()
+    }
+
     /// All figures as text; `None` without [`enable_statistics`](Self::enable_statistics).
     pub fn get_statistics(&self) -> Option<String> {
         self.statistics.as_ref().map(|statistics| statistics.text())

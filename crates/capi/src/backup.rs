@@ -1,0 +1,222 @@
+//! Backups in RocksDB's layout.
+
+use std::ffi::{CString, c_int};
+use std::os::unix::ffi::OsStrExt;
+
+use flagstone::backup::{self, BackupEngineOptions, BackupInfo, RestoreOptions};
+
+use crate::abi::{Result, Tagged, handles, make};
+use crate::api::{c_api, c_settings, creates, destroys};
+use crate::db::Db;
+use crate::env::Env;
+use crate::options::Options;
+use crate::options_groups::Limiter;
+use flagstone_rocksdb::parts::engine_env;
+
+/// A directory of backups.
+pub struct Backups(backup::BackupEngine);
+
+/// Its options.
+pub struct BackupOptions {
+    engine: BackupEngineOptions,
+    directory: CString,
+    refused: Option<flagstone_rocksdb::Error>,
+}
+
+/// Options of restoring.
+#[derive(Default)]
+pub struct Restore(RestoreOptions);
+
+/// What is known of backups, oldest first.
+pub struct Infos(Vec<BackupInfo>);
+
+handles! {
+    Backups = "backup_engine",
+    BackupOptions = "backup_engine_options",
+    Restore = "restore_options",
+    Infos = "backup_engine_info",
+}
+
+creates! { rocksdb_restore_options_create: Restore, }
+
+destroys! {
+    rocksdb_backup_engine_close: Backups,
+    rocksdb_backup_engine_options_destroy: BackupOptions,
+    rocksdb_restore_options_destroy: Restore,
+    rocksdb_backup_engine_info_destroy: Infos,
+}
+
+impl BackupOptions {
+    fn refuse_number(&mut self, name: &str, number: i32) {
+        let text = format_args!("option '{name}' with the value {number}");
+        self.refused = Some(flagstone_rocksdb::Error::not_supported(text));
+    }
+
+    fn opened(&self, env: Option<&Env>) -> Result<*mut Tagged<Backups>> {
+        if let Some(error) = &self.refused {
+            return Err(error.clone());
+        }
+        let mut options = self.engine.clone();
+        let of_database = env.map(|env| engine_env(&env.rdb).clone());
+        options.backup_env = options.backup_env.or(of_database);
+        Ok(make(Backups(backup::BackupEngine::open(options)?)))
+    }
+
+    fn limiter(
+        &mut self,
+        limiter: Option<&Limiter>,
+    ) -> Option<std::sync::Arc<flagstone::options::RateLimiter>> {
+        match limiter.map(|limiter| limiter.0.clone()).transpose() {
+            Ok(limiter) => limiter,
+            Err(error) => {
+                self.refused = Some(error);
+                None
+            }
+        }
+    }
+}
+
+c_settings! { "rocksdb_backup_engine_options", BackupOptions, |o| {
+    value u8, share_table_files: o.engine.share_table_files;
+    value u8, sync: o.engine.sync;
+    value u8, destroy_old_data: o.engine.destroy_old_data;
+    value u8, backup_log_files: o.engine.backup_log_files;
+    value u64, io_buffer_size: o.engine.io_buffer_size;
+    value u64, backup_rate_limit: o.engine.backup_rate_limit;
+    value u64, restore_rate_limit: o.engine.restore_rate_limit;
+    value i32, max_background_operations: o.engine.max_background_operations;
+    value u64, callback_trigger_interval_size: o.engine.callback_trigger_interval_size;
+    value i32, max_valid_backups_to_open: o.engine.max_valid_backups_to_open;
+    choice i32, share_files_with_checksum_naming: o.engine.share_files_with_checksum_naming;
+    value u8, share_files_with_checksum: o.engine.share_files_with_checksum;
+    value i32, schema_version: o.engine.schema_version;
+    value u8, current_temperatures_override_manifest:
+        o.engine.current_temperatures_override_manifest;
+} }
+
+impl Infos {
+    fn at(&self, index: c_int) -> Option<&BackupInfo> {
+        usize::try_from(index).ok().and_then(|index| self.0.get(index))
+    }
+}
+
+fn back_up(backups: &Backups, db: &Db, flush: bool) -> Result<()> {
+    let mut options = backup::CreateBackupOptions::default();
+    options.flush_before_backup = flush;
+    backups.0.create_new_backup(db.engine(), &options)?;
+    Ok(())
+}
+
+c_api! {
+    fn rocksdb_backup_engine_options_create(directory: cstr) -> *mut Tagged<BackupOptions> {
+        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(directory.to_bytes()));
+        let engine = BackupEngineOptions::new(path);
+        make(BackupOptions { engine, directory: directory.to_owned(), refused: None })
+    }
+
+    fn rocksdb_backup_engine_options_set_backup_dir(o: &mut BackupOptions, directory: cstr) {
+        o.engine.backup_dir = std::ffi::OsStr::from_bytes(directory.to_bytes()).into();
+        o.directory = directory.to_owned();
+    }
+
+    fn rocksdb_backup_engine_options_get_backup_dir(o: &BackupOptions) -> *const std::ffi::c_char {
+        o.directory.as_ptr()
+    }
+
+    fn rocksdb_backup_engine_options_set_env(o: &mut BackupOptions, env: ?Env) {
+        o.engine.backup_env = env.map(|env| engine_env(&env.rdb).clone());
+    }
+
+    fn rocksdb_backup_engine_options_set_backup_rate_limiter(
+        o: &mut BackupOptions, limiter: ?Limiter
+    ) {
+        o.engine.backup_rate_limiter = o.limiter(limiter);
+    }
+
+    fn rocksdb_backup_engine_options_set_restore_rate_limiter(
+        o: &mut BackupOptions, limiter: ?Limiter
+    ) {
+        o.engine.restore_rate_limiter = o.limiter(limiter);
+    }
+
+    fn rocksdb_backup_engine_open(options: &Options, path: path, error) -> *mut Tagged<Backups> {
+        let mut engine = BackupEngineOptions::new(path);
+        engine.backup_env = Some(options.rdb.engine()?.env.clone());
+        make(Backups(backup::BackupEngine::open(engine)?))
+    }
+
+    fn rocksdb_backup_engine_open_opts(
+        options: &BackupOptions, env: ?Env, error
+    ) -> *mut Tagged<Backups> {
+        options.opened(env)?
+    }
+
+    fn rocksdb_backup_engine_create_new_backup(backups: &Backups, db: &Db, error) {
+        back_up(backups, db, false)?
+    }
+
+    fn rocksdb_backup_engine_create_new_backup_flush(
+        backups: &Backups, db: &Db, flush: flag, error
+    ) {
+        back_up(backups, db, flush)?
+    }
+
+    fn rocksdb_backup_engine_purge_old_backups(backups: &Backups, keep: u32, error) {
+        backups.0.purge_old_backups(keep as usize)?
+    }
+
+    fn rocksdb_backup_engine_verify_backup(backups: &Backups, id: u32, error) {
+        backups.0.verify_backup(id, false)?
+    }
+
+    fn rocksdb_backup_engine_stop_backup(backups: &Backups) {
+        backups.0.stop_backup();
+    }
+
+    fn rocksdb_backup_engine_restore_db_from_latest_backup(
+        backups: &Backups, directory: path, wal_directory: path, options: &Restore, error
+    ) {
+        backups.0.restore_db_from_latest_backup(directory, wal_directory, &options.0)?;
+    }
+
+    fn rocksdb_backup_engine_restore_db_from_backup(
+        backups: &Backups, directory: path, wal_directory: path, options: &Restore, id: u32, error
+    ) {
+        backups.0.restore_db_from_backup(id, directory, wal_directory, &options.0)?
+    }
+
+    fn rocksdb_restore_options_set_keep_log_files(options: &mut Restore, keep: i32) {
+        options.0.keep_log_files = keep != 0;
+    }
+
+    fn rocksdb_restore_options_get_keep_log_files(options: &Restore) -> u8 {
+        options.0.keep_log_files.into()
+    }
+
+    fn rocksdb_backup_engine_get_backup_info(backups: &Backups) -> *const Tagged<Infos> {
+        make(Infos(backups.0.get_backup_info(false).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the list of backups");
+            Vec::new()
+        })))
+    }
+
+    fn rocksdb_backup_engine_info_count(infos: &Infos) -> i32 {
+        i32::try_from(infos.0.len()).unwrap_or(i32::MAX)
+    }
+
+    fn rocksdb_backup_engine_info_timestamp(infos: &Infos, index: i32) -> i64 {
+        infos.at(index).map_or(0, |info| i64::try_from(info.timestamp).unwrap_or(i64::MAX))
+    }
+
+    fn rocksdb_backup_engine_info_backup_id(infos: &Infos, index: i32) -> u32 {
+        infos.at(index).map_or(0, |info| info.backup_id)
+    }
+
+    fn rocksdb_backup_engine_info_size(infos: &Infos, index: i32) -> u64 {
+        infos.at(index).map_or(0, |info| info.size)
+    }
+
+    fn rocksdb_backup_engine_info_number_files(infos: &Infos, index: i32) -> u32 {
+        infos.at(index).map_or(0, |info| u32::try_from(info.number_files).unwrap_or(u32::MAX))
+    }
+}

@@ -1,0 +1,306 @@
+//! Batches of writes.
+
+use std::ffi::{c_char, c_void};
+
+use flagstone::base::ColumnFamilyId;
+use flagstone_rocksdb as rdb;
+
+use crate::abi::{Out, Result, Tagged, calling, handles, make};
+use crate::api::{c_api, creates, destroys};
+use crate::calls::WriteOptions;
+use crate::db::{Db, Family};
+
+/// A batch. What could not be added is said when it is written.
+#[derive(Default)]
+pub struct Batch {
+    pub(crate) engine: flagstone::WriteBatch,
+    refused: Option<rdb::Error>,
+}
+
+handles! { Batch = "writebatch", }
+creates! { rocksdb_writebatch_create: Batch, }
+destroys! { rocksdb_writebatch_destroy: Batch, }
+
+impl Batch {
+    /// One with these operations.
+    pub fn of(engine: flagstone::WriteBatch) -> Self {
+        Self { engine, refused: None }
+    }
+
+    fn add(&mut self, add: impl FnOnce(&mut flagstone::WriteBatch) -> flagstone::Result<()>) {
+        if let Err(error) = add(&mut self.engine) {
+            self.refuse(error.into());
+        }
+    }
+
+    fn refuse(&mut self, error: rdb::Error) {
+        self.refused.get_or_insert(error);
+    }
+
+    fn refuse_timestamps(&mut self) {
+        self.refuse(rdb::Error::not_supported("timestamps in keys"));
+    }
+
+    /// The operations.
+    ///
+    /// # Errors
+    /// Why one could not be added.
+    pub fn checked(&self) -> Result<&flagstone::WriteBatch> {
+        self.refused.as_ref().map_or(Ok(&self.engine), |error| Err(error.clone()))
+    }
+}
+
+impl Db {
+    /// Writes a batch, which stays with the caller.
+    ///
+    /// # Errors
+    /// What the engine says; why an operation could not be added.
+    pub fn write(&self, options: &WriteOptions, batch: &mut Batch) -> Result<()> {
+        batch.checked()?;
+        Ok(self.store.write_ref(&options.engine, &mut batch.engine)?)
+    }
+
+    /// Writes one operation.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub fn write_one(
+        &self,
+        options: &WriteOptions,
+        add: impl FnOnce(&mut flagstone::WriteBatch) -> flagstone::Result<()>,
+    ) -> Result<()> {
+        let mut batch = flagstone::WriteBatch::new();
+        add(&mut batch)?;
+        Ok(self.store.write(&options.engine, batch)?)
+    }
+}
+
+/// The number of a family.
+pub fn id(family: &Family) -> ColumnFamilyId {
+    family.engine.id()
+}
+
+c_api! {
+    fn rocksdb_write(db: &Db, options: &WriteOptions, batch: &mut Batch, error) {
+        db.write(options, batch)?
+    }
+
+    fn rocksdb_put(db: &Db, options: &WriteOptions, key: [u8], value: [u8], error) {
+        db.write_one(options, |batch| batch.put(key, value))?
+    }
+
+    fn rocksdb_put_cf(
+        db: &Db, options: &WriteOptions, family: &Family, key: [u8], value: [u8], error
+    ) {
+        db.write_one(options, |batch| batch.put_cf(id(family), key, value))?
+    }
+
+    fn rocksdb_delete(db: &Db, options: &WriteOptions, key: [u8], error) {
+        db.write_one(options, |batch| batch.delete(key))?
+    }
+
+    fn rocksdb_delete_cf(db: &Db, options: &WriteOptions, family: &Family, key: [u8], error) {
+        db.write_one(options, |batch| batch.delete_cf(id(family), key))?
+    }
+
+    fn rocksdb_singledelete(db: &Db, options: &WriteOptions, key: [u8], error) {
+        db.write_one(options, |batch| batch.single_delete(key))?
+    }
+
+    fn rocksdb_singledelete_cf(db: &Db, options: &WriteOptions, family: &Family, key: [u8], error) {
+        db.write_one(options, |batch| batch.single_delete_cf(id(family), key))?
+    }
+
+    fn rocksdb_delete_range_cf(
+        db: &Db, options: &WriteOptions, family: &Family, from: [u8], to: [u8], error
+    ) {
+        db.write_one(options, |batch| batch.delete_range_cf(id(family), from, to))?
+    }
+
+    fn rocksdb_merge(db: &Db, options: &WriteOptions, key: [u8], operand: [u8], error) {
+        db.write_one(options, |batch| batch.merge(key, operand))?
+    }
+
+    fn rocksdb_merge_cf(
+        db: &Db, options: &WriteOptions, family: &Family, key: [u8], operand: [u8], error
+    ) {
+        db.write_one(options, |batch| batch.merge_cf(id(family), key, operand))?
+    }
+
+    fn rocksdb_writebatch_create_from(bytes: [u8]) -> *mut Tagged<Batch> {
+        make(match flagstone::WriteBatch::from_bytes(bytes.to_vec()) {
+            Ok(engine) => Batch::of(engine),
+            Err(error) => Batch { refused: Some(error.into()), ..Batch::default() },
+        })
+    }
+
+    fn rocksdb_writebatch_create_with_params(
+        reserved: usize, _most: usize, _protection: usize, _timestamp: usize
+    ) -> *mut Tagged<Batch> {
+        make(Batch::of(flagstone::WriteBatch::with_capacity(reserved)))
+    }
+
+    fn rocksdb_writebatch_clear(batch: &mut Batch) {
+        batch.engine.clear();
+        batch.refused = None;
+    }
+
+    fn rocksdb_writebatch_count(batch: &Batch) -> i32 {
+        batch.engine.count() as i32
+    }
+
+    fn rocksdb_writebatch_data(batch: &Batch, len: Out<usize>) -> *const c_char {
+        len.set(batch.engine.data().len());
+        batch.engine.data().as_ptr().cast()
+    }
+
+    fn rocksdb_writebatch_put(batch: &mut Batch, key: [u8], value: [u8]) {
+        batch.add(|batch| batch.put(key, value));
+    }
+
+    fn rocksdb_writebatch_put_cf(batch: &mut Batch, family: &Family, key: [u8], value: [u8]) {
+        batch.add(|batch| batch.put_cf(id(family), key, value));
+    }
+
+    fn rocksdb_writebatch_merge(batch: &mut Batch, key: [u8], operand: [u8]) {
+        batch.add(|batch| batch.merge(key, operand));
+    }
+
+    fn rocksdb_writebatch_merge_cf(batch: &mut Batch, family: &Family, key: [u8], operand: [u8]) {
+        batch.add(|batch| batch.merge_cf(id(family), key, operand));
+    }
+
+    fn rocksdb_writebatch_delete(batch: &mut Batch, key: [u8]) {
+        batch.add(|batch| batch.delete(key));
+    }
+
+    fn rocksdb_writebatch_delete_cf(batch: &mut Batch, family: &Family, key: [u8]) {
+        batch.add(|batch| batch.delete_cf(id(family), key));
+    }
+
+    fn rocksdb_writebatch_singledelete(batch: &mut Batch, key: [u8]) {
+        batch.add(|batch| batch.single_delete(key));
+    }
+
+    fn rocksdb_writebatch_singledelete_cf(batch: &mut Batch, family: &Family, key: [u8]) {
+        batch.add(|batch| batch.single_delete_cf(id(family), key));
+    }
+
+    fn rocksdb_writebatch_delete_range(batch: &mut Batch, from: [u8], to: [u8]) {
+        batch.add(|batch| batch.delete_range(from, to));
+    }
+
+    fn rocksdb_writebatch_delete_range_cf(
+        batch: &mut Batch, family: &Family, from: [u8], to: [u8]
+    ) {
+        batch.add(|batch| batch.delete_range_cf(id(family), from, to));
+    }
+
+    fn rocksdb_writebatch_put_log_data(batch: &mut Batch, data: [u8]) {
+        batch.add(|batch| batch.put_log_data(data));
+    }
+
+    fn rocksdb_writebatch_put_cf_with_ts(
+        batch: &mut Batch, _family: &Family, _key: [u8], _timestamp: [u8], _value: [u8]
+    ) {
+        batch.refuse_timestamps();
+    }
+
+    fn rocksdb_writebatch_delete_cf_with_ts(
+        batch: &mut Batch, _family: &Family, _key: [u8], _timestamp: [u8]
+    ) {
+        batch.refuse_timestamps();
+    }
+
+    fn rocksdb_writebatch_singledelete_cf_with_ts(
+        batch: &mut Batch, _family: &Family, _key: [u8], _timestamp: [u8]
+    ) {
+        batch.refuse_timestamps();
+    }
+
+    fn rocksdb_writebatch_set_save_point(batch: &mut Batch) {
+        batch.engine.set_save_point();
+    }
+
+    fn rocksdb_writebatch_rollback_to_save_point(batch: &mut Batch, error) {
+        batch.engine.rollback_to_save_point()?
+    }
+
+    fn rocksdb_writebatch_pop_save_point(batch: &mut Batch, error) {
+        batch.engine.pop_save_point()?
+    }
+
+    fn rocksdb_writebatch_iterate(
+        batch: &Batch, state: *mut c_void, put: OnPut, deleted: OnDelete
+    ) {
+        rdb::parts::batch_around(batch.engine.clone(), |told| {
+            told.iterate(&mut Told { state, put, deleted });
+        });
+    }
+
+    fn rocksdb_writebatch_iterate_cf(
+        batch: &Batch, state: *mut c_void, put: OnPutCf, deleted: OnDeleteCf, merged: OnPutCf
+    ) {
+        rdb::parts::batch_around(batch.engine.clone(), |told| {
+            told.iterate_cf(&mut ToldCf { state, put, deleted, merged });
+        });
+    }
+}
+
+type OnPut = extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize);
+type OnDelete = extern "C-unwind" fn(*mut c_void, *const c_char, usize);
+type OnPutCf = extern "C-unwind" fn(*mut c_void, u32, *const c_char, usize, *const c_char, usize);
+type OnDeleteCf = extern "C-unwind" fn(*mut c_void, u32, *const c_char, usize);
+
+struct Told {
+    state: *mut c_void,
+    put: OnPut,
+    deleted: OnDelete,
+}
+
+impl rdb::WriteBatchIterator for Told {
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        let (bytes, value_bytes) = (key.as_ptr().cast(), value.as_ptr().cast());
+        calling("a batch's callback", || {
+            (self.put)(self.state, bytes, key.len(), value_bytes, value.len());
+        });
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        calling("a batch's callback", || {
+            (self.deleted)(self.state, key.as_ptr().cast(), key.len());
+        });
+    }
+}
+
+struct ToldCf {
+    state: *mut c_void,
+    put: OnPutCf,
+    deleted: OnDeleteCf,
+    merged: OnPutCf,
+}
+
+impl ToldCf {
+    fn pair(&self, callback: OnPutCf, family: u32, key: &[u8], value: &[u8]) {
+        let (bytes, value_bytes) = (key.as_ptr().cast(), value.as_ptr().cast());
+        calling("a batch's callback", || {
+            callback(self.state, family, bytes, key.len(), value_bytes, value.len());
+        });
+    }
+}
+
+impl rdb::WriteBatchIteratorCf for ToldCf {
+    fn put_cf(&mut self, family: u32, key: &[u8], value: &[u8]) {
+        self.pair(self.put, family, key, value);
+    }
+
+    fn delete_cf(&mut self, family: u32, key: &[u8]) {
+        calling("a batch's callback", || {
+            (self.deleted)(self.state, family, key.as_ptr().cast(), key.len());
+        });
+    }
+
+    fn merge_cf(&mut self, family: u32, key: &[u8], operand: &[u8]) {
+        self.pair(self.merged, family, key, operand);
+    }
+}

@@ -1,0 +1,263 @@
+//! Options of single calls.
+
+use flagstone::IngestExternalFileOptions;
+use flagstone::options::{self as engine};
+use flagstone_rocksdb as rdb;
+
+use crate::abi::{self, handles};
+use crate::api::{c_api, c_settings, creates, destroys};
+use crate::snapshot::Snapshot;
+
+/// How a read reads.
+#[derive(Default)]
+pub struct ReadOptions {
+    pub(crate) engine: engine::ReadOptions,
+    pub(crate) is_tailing: bool,
+    /// What cannot be had: reads say so.
+    refused: Option<&'static str>,
+    tier: i32,
+    /// What has no effect, to be asked for.
+    inert: InertReads,
+}
+
+#[derive(Clone)]
+struct InertReads {
+    deadline: u64,
+    io_timeout: u64,
+    pin_data: bool,
+    async_io: bool,
+    auto_readahead_size: bool,
+    background_purge: bool,
+    adaptive_readahead: bool,
+    optimize_multiget_for_io: bool,
+    allow_unprepared_value: bool,
+    value_size_soft_limit: u64,
+}
+
+impl Default for InertReads {
+    fn default() -> Self {
+        Self {
+            deadline: 0,
+            io_timeout: 0,
+            pin_data: false,
+            async_io: false,
+            auto_readahead_size: true,
+            background_purge: false,
+            adaptive_readahead: false,
+            optimize_multiget_for_io: true,
+            allow_unprepared_value: false,
+            value_size_soft_limit: u64::MAX,
+        }
+    }
+}
+
+impl ReadOptions {
+    /// The options as the engine takes them.
+    ///
+    /// # Errors
+    /// `Not implemented` for one that cannot be had.
+    pub fn checked(&self) -> abi::Result<&engine::ReadOptions> {
+        match self.refused {
+            Some(what) => Err(rdb::Error::not_supported(what)),
+            None => Ok(&self.engine),
+        }
+    }
+
+    fn refuse(&mut self, what: &'static str, is_refused: bool) {
+        if is_refused {
+            self.refused = Some(what);
+        } else if self.refused == Some(what) {
+            self.refused = None;
+        }
+    }
+}
+
+/// How a write writes.
+#[derive(Default)]
+pub struct WriteOptions {
+    pub(crate) engine: engine::WriteOptions,
+    memtable_insert_hint_per_batch: bool,
+}
+
+impl WriteOptions {
+    fn refuse_number(&mut self, _name: &str, _number: i32) {
+        self.engine.rate_limiter_priority = None;
+    }
+}
+
+/// How a flush flushes.
+#[derive(Default)]
+pub struct FlushOptions(pub engine::FlushOptions);
+
+/// How a requested compaction compacts.
+#[derive(Default)]
+pub struct CompactOptions(pub engine::CompactRangeOptions);
+
+impl CompactOptions {
+    fn refuse_number(&mut self, _name: &str, _number: i32) {}
+}
+
+/// What a wait for compactions waits for.
+#[derive(Default)]
+pub struct WaitOptions {
+    pub(crate) flush: bool,
+    pub(crate) close_db: bool,
+    pub(crate) timeout_us: u64,
+    abort_on_pause: bool,
+    wait_for_purge: bool,
+}
+
+/// How tables are ingested.
+#[derive(Default)]
+pub struct IngestOptions(pub IngestExternalFileOptions);
+
+handles! {
+    ReadOptions = "readoptions",
+    WriteOptions = "writeoptions",
+    FlushOptions = "flushoptions",
+    CompactOptions = "compactoptions",
+    WaitOptions = "wait_for_compact_options",
+    IngestOptions = "ingestexternalfileoptions",
+}
+
+creates! {
+    rocksdb_readoptions_create: ReadOptions,
+    rocksdb_writeoptions_create: WriteOptions,
+    rocksdb_flushoptions_create: FlushOptions,
+    rocksdb_compactoptions_create: CompactOptions,
+    rocksdb_wait_for_compact_options_create: WaitOptions,
+    rocksdb_ingestexternalfileoptions_create: IngestOptions,
+}
+
+destroys! {
+    rocksdb_readoptions_destroy: ReadOptions,
+    rocksdb_writeoptions_destroy: WriteOptions,
+    rocksdb_flushoptions_destroy: FlushOptions,
+    rocksdb_compactoptions_destroy: CompactOptions,
+    rocksdb_wait_for_compact_options_destroy: WaitOptions,
+    rocksdb_ingestexternalfileoptions_destroy: IngestOptions,
+}
+
+c_settings! { "rocksdb_readoptions", ReadOptions, |o| {
+    value u8, verify_checksums: o.engine.verify_checksums;
+    value u8, fill_cache: o.engine.fill_cache;
+    value usize, readahead_size: o.engine.readahead_size;
+    value u64, max_skippable_internal_keys: o.engine.max_skippable_internal_keys;
+    value u8, total_order_seek: o.engine.total_order_seek;
+    value u8, prefix_same_as_start: o.engine.prefix_same_as_start;
+    value u8, ignore_range_deletions: o.engine.ignore_range_deletions;
+    value u8, auto_refresh_iterator_with_snapshot: o.engine.auto_refresh_iterator_with_snapshot;
+    value u8, tailing: o.is_tailing;
+    value u64, deadline: o.inert.deadline;
+    value u64, io_timeout: o.inert.io_timeout;
+    value u8, pin_data: o.inert.pin_data;
+    value u8, async_io: o.inert.async_io;
+    value u8, auto_readahead_size: o.inert.auto_readahead_size;
+    value u8, background_purge_on_iterator_cleanup: o.inert.background_purge;
+    value u8, adaptive_readahead: o.inert.adaptive_readahead;
+    value u8, optimize_multiget_for_io: o.inert.optimize_multiget_for_io;
+    value u8, allow_unprepared_value: o.inert.allow_unprepared_value;
+} }
+
+c_settings! { "rocksdb_writeoptions", WriteOptions, |o| {
+    value u8, sync: o.engine.sync;
+    value u8, ignore_missing_column_families: o.engine.ignore_missing_column_families;
+    value u8, no_slowdown: o.engine.no_slowdown;
+    value u8, low_pri: o.engine.low_pri;
+    value u8, memtable_insert_hint_per_batch: o.memtable_insert_hint_per_batch;
+    choice i32, rate_limiter_priority: o.engine.rate_limiter_priority;
+} }
+
+c_settings! { "rocksdb_flushoptions", FlushOptions, |o| {
+    value u8, wait: o.0.wait;
+    value u8, allow_write_stall: o.0.allow_write_stall;
+} }
+
+c_settings! { "rocksdb_compactoptions", CompactOptions, |o| {
+    value u8, exclusive_manual_compaction: o.0.exclusive_manual_compaction;
+    choice u8, bottommost_level_compaction: o.0.bottommost_level_compaction;
+    value u8, change_level: o.0.change_level;
+    value i32, target_level: o.0.target_level;
+    value i32, target_path_id: o.0.target_path_id;
+    value u8, allow_write_stall: o.0.allow_write_stall;
+    value i32, max_subcompactions: o.0.max_subcompactions;
+    choice i32, blob_garbage_collection_policy: o.0.blob_garbage_collection_policy;
+    value f64, blob_garbage_collection_age_cutoff: o.0.blob_garbage_collection_age_cutoff;
+} }
+
+c_settings! { "rocksdb_wait_for_compact_options", WaitOptions, |o| {
+    value u8, abort_on_pause: o.abort_on_pause;
+    value u8, flush: o.flush;
+    value u8, close_db: o.close_db;
+    value u64, timeout: o.timeout_us;
+    value u8, wait_for_purge: o.wait_for_purge;
+} }
+
+c_settings! { "rocksdb_ingestexternalfileoptions", IngestOptions, |o| {
+    value u8, move_files: o.0.move_files;
+    value u8, link_files: o.0.link_files;
+    value u8, failed_move_fall_back_to_copy: o.0.failed_move_fall_back_to_copy;
+    value u8, snapshot_consistency: o.0.snapshot_consistency;
+    value u8, allow_global_seqno: o.0.allow_global_seqno;
+    value u8, allow_blocking_flush: o.0.allow_blocking_flush;
+    value u8, ingest_behind: o.0.ingest_behind;
+    value u8, write_global_seqno: o.0.write_global_seqno;
+    value u8, verify_checksums_before_ingest: o.0.verify_checksums_before_ingest;
+    value u8, verify_file_checksum: o.0.verify_file_checksum;
+    value u8, fail_if_not_bottommost_level: o.0.fail_if_not_bottommost_level;
+    value u8, allow_db_generated_files: o.0.allow_db_generated_files;
+    value u8, fill_cache: o.0.fill_cache;
+} }
+
+/// Where RocksDB's read tiers look; the others are not there.
+const ALL: i32 = 0;
+const BLOCK_CACHE: i32 = 1;
+
+c_api! {
+    fn rocksdb_readoptions_set_snapshot(o: &mut ReadOptions, snapshot: ?Snapshot) {
+        o.engine.snapshot = snapshot.and_then(|snapshot| snapshot.engine().cloned());
+    }
+
+    fn rocksdb_readoptions_set_iterate_lower_bound(o: &mut ReadOptions, key: ?[u8]) {
+        o.engine.iterate_lower_bound = key.map(<[u8]>::to_vec);
+    }
+
+    fn rocksdb_readoptions_set_iterate_upper_bound(o: &mut ReadOptions, key: ?[u8]) {
+        o.engine.iterate_upper_bound = key.map(<[u8]>::to_vec);
+    }
+
+    fn rocksdb_readoptions_set_read_tier(o: &mut ReadOptions, tier: i32) {
+        o.tier = tier;
+        o.engine.cache_only = tier == BLOCK_CACHE;
+        o.refuse("read tiers but all and the block cache", ![ALL, BLOCK_CACHE].contains(&tier));
+    }
+
+    fn rocksdb_readoptions_get_read_tier(o: &ReadOptions) -> i32 {
+        o.tier
+    }
+
+    fn rocksdb_readoptions_set_value_size_soft_limit(o: &mut ReadOptions, bytes: u64) {
+        o.inert.value_size_soft_limit = bytes;
+        o.refuse("value_size_soft_limit", bytes != u64::MAX);
+    }
+
+    fn rocksdb_readoptions_get_value_size_soft_limit(o: &ReadOptions) -> u64 {
+        o.inert.value_size_soft_limit
+    }
+
+    fn rocksdb_readoptions_set_timestamp(o: &mut ReadOptions, timestamp: ?[u8]) {
+        o.refuse("reads as of a timestamp", timestamp.is_some());
+    }
+
+    fn rocksdb_readoptions_set_iter_start_ts(o: &mut ReadOptions, timestamp: ?[u8]) {
+        o.refuse("reads from a timestamp on", timestamp.is_some());
+    }
+
+    fn rocksdb_writeoptions_disable_WAL(o: &mut WriteOptions, disable: i32) {
+        o.engine.disable_wal = disable != 0;
+    }
+
+    fn rocksdb_writeoptions_get_disable_WAL(o: &WriteOptions) -> u8 {
+        o.engine.disable_wal.into()
+    }
+}

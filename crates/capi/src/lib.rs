@@ -1,0 +1,39 @@
+//! RocksDB's C API over Flagstone: the shared library `librocksdb.so` and the static
+//! `librocksdb.a`, with the header `include/rocksdb/c.h`. Programs and language bindings change
+//! engine by linking to them. docs/c-api.md says how, and what differs.
+//!
+//! - [`abi`]: where C's pointers become references; all unsafe code
+//! - [`api`]: how a function is written; [`convert`]: settings as numbers
+//! - the other modules: the functions, by what they are about
+//!
+//! Beneath is what `flagstone-rocksdb` is made of, so that defaults, options without effect,
+//! statistics, logs and the texts of errors are the same.
+
+#![expect(unsafe_code, reason = "functions that C calls by name; blocks stand in `abi` alone")]
+#![allow(non_snake_case, reason = "C's names, some with capitals")]
+
+mod abi;
+mod api;
+mod backup;
+mod batch;
+mod cache;
+mod calls;
+mod components;
+mod convert;
+mod db;
+mod env;
+mod indexed_batch;
+mod ingest;
+mod iterator;
+mod logger;
+mod options;
+mod options_groups;
+mod reading;
+mod report;
+mod snapshot;
+mod statistics;
+mod tables;
+mod timestamps;
+mod transaction_db;
+mod transactions;
+mod upkeep;

@@ -1,0 +1,160 @@
+//! Flushes, compactions, options that change while a database is open, and files.
+
+use std::time::Duration;
+
+use flagstone::CompactRangeOptions;
+use flagstone::db::ColumnFamily;
+use flagstone_rocksdb as rdb;
+use flagstone_rocksdb::parts::{Store, has_no_effect};
+
+use crate::abi::{Array, Ref, Result, Text, count};
+use crate::api::c_api;
+use crate::calls::{CompactOptions, FlushOptions, WaitOptions};
+use crate::db::{Db, Family};
+use crate::reading::families;
+
+/// Compacts a range. C has no place for an error here.
+fn compact(
+    db: &Db,
+    family: Option<&Family>,
+    options: &CompactRangeOptions,
+    begin: Option<&[u8]>,
+    end: Option<&[u8]>,
+) {
+    if let Err(error) = db.engine().compact_range(db.family(family), begin, end, options) {
+        tracing::warn!(%error, "a compaction that the program asked for");
+    }
+}
+
+/// Changes options of a family, by RocksDB's names and texts.
+fn change(
+    db: &Db,
+    family: Option<&Family>,
+    len: i32,
+    names: Array<Text>,
+    values: Array<Text>,
+) -> Result<()> {
+    if len <= 0 {
+        return Err(rdb::Error::invalid_argument("no options are given"));
+    }
+    let names = names.slice(count(len))?.iter().zip(values.slice(count(len))?);
+    let pairs = names.map(|(name, value)| Ok((name.utf8()?, value.utf8()?)));
+    let pairs = pairs.collect::<Result<Vec<_>>>()?;
+    let effective: Vec<_> = pairs.into_iter().filter(|(name, _)| !has_no_effect(name)).collect();
+    Ok(db.engine().set_options(db.family(family), &effective)?)
+}
+
+/// Flushes several families.
+///
+/// # Errors
+/// What the engine says.
+pub fn flush_all(store: &Store, families: &[&ColumnFamily], options: &FlushOptions) -> Result<()> {
+    families.iter().try_for_each(|family| Ok(store.db().flush(family, &options.0)?))
+}
+
+impl Db {
+    fn delete_files(
+        &self,
+        family: Option<&Family>,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        let ranges = [(begin, end)];
+        Ok(self.engine().delete_files_in_ranges(self.family(family), &ranges, true)?)
+    }
+}
+
+c_api! {
+    fn rocksdb_flush(db: &Db, options: &FlushOptions, error) {
+        db.engine().flush(db.store.default_family(), &options.0)?
+    }
+
+    fn rocksdb_flush_cf(db: &Db, options: &FlushOptions, family: &Family, error) {
+        db.engine().flush(&family.engine, &options.0)?
+    }
+
+    fn rocksdb_flush_cfs(
+        db: &Db, options: &FlushOptions, list: Array<Ref<Family>>, len: i32, error
+    ) {
+        flush_all(&db.store, &families(list, count(len))?, options)?
+    }
+
+    fn rocksdb_flush_wal(db: &Db, sync: flag, error) {
+        db.engine().flush_wal(sync)?
+    }
+
+    fn rocksdb_compact_range(db: &Db, begin: ?[u8], end: ?[u8]) {
+        compact(db, None, &CompactRangeOptions::default(), begin, end);
+    }
+
+    fn rocksdb_compact_range_cf(db: &Db, family: &Family, begin: ?[u8], end: ?[u8]) {
+        compact(db, Some(family), &CompactRangeOptions::default(), begin, end);
+    }
+
+    fn rocksdb_compact_range_opt(db: &Db, options: &CompactOptions, begin: ?[u8], end: ?[u8]) {
+        compact(db, None, &options.0, begin, end);
+    }
+
+    fn rocksdb_compact_range_cf_opt(
+        db: &Db, family: &Family, options: &CompactOptions, begin: ?[u8], end: ?[u8]
+    ) {
+        compact(db, Some(family), &options.0, begin, end);
+    }
+
+    fn rocksdb_suggest_compact_range(db: &Db, begin: ?[u8], end: ?[u8], error) {
+        db.engine().suggest_compact_range(db.store.default_family(), begin, end)?
+    }
+
+    fn rocksdb_suggest_compact_range_cf(
+        db: &Db, family: &Family, begin: ?[u8], end: ?[u8], error
+    ) {
+        db.engine().suggest_compact_range(&family.engine, begin, end)?
+    }
+
+    fn rocksdb_wait_for_compact(db: &Db, options: &WaitOptions, error) {
+        if options.flush {
+            db.engine().flush_all()?;
+        }
+        match options.timeout_us {
+            0 => db.engine().wait_for_compactions()?,
+            limit => db.engine().wait_for_compactions_within(Duration::from_micros(limit))?,
+        }
+        if options.close_db {
+            db.engine().close()?;
+        }
+    }
+
+    fn rocksdb_set_options(
+        db: &Db, len: i32, names: Array<Text>, values: Array<Text>, error
+    ) {
+        change(db, None, len, names, values)?
+    }
+
+    fn rocksdb_set_options_cf(
+        db: &Db, family: &Family, len: i32, names: Array<Text>, values: Array<Text>, error
+    ) {
+        change(db, Some(family), len, names, values)?
+    }
+
+    fn rocksdb_delete_file_in_range(db: &Db, begin: ?[u8], end: ?[u8], error) {
+        db.delete_files(None, begin, end)?
+    }
+
+    fn rocksdb_delete_file_in_range_cf(db: &Db, family: &Family, begin: ?[u8], end: ?[u8], error) {
+        db.delete_files(Some(family), begin, end)?
+    }
+
+    fn rocksdb_disable_file_deletions(db: &Db, error) {
+        db.engine().disable_file_deletions()?
+    }
+
+    fn rocksdb_enable_file_deletions(db: &Db, error) {
+        db.engine().enable_file_deletions(false)?;
+    }
+
+    fn rocksdb_cancel_all_background_work(db: &Db, _wait: flag) {
+        if let Err(error) = db.engine().close() {
+            tracing::warn!(%error, "ending background work");
+        }
+    }
+}
