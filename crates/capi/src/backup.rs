@@ -1,11 +1,11 @@
 //! Backups in RocksDB's layout.
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 
 use flagstone::backup::{self, BackupEngineOptions, BackupInfo, RestoreOptions};
 
-use crate::abi::{Result, Tagged, handles, make};
+use crate::abi::{Out, Result, Tagged, handles, make};
 use crate::api::{c_api, c_settings, creates, destroys};
 use crate::db::Db;
 use crate::env::Env;
@@ -119,7 +119,10 @@ c_api! {
         o.directory = directory.to_owned();
     }
 
-    fn rocksdb_backup_engine_options_get_backup_dir(o: &BackupOptions) -> *const std::ffi::c_char {
+    fn rocksdb_backup_engine_options_get_backup_dir(
+        o: &BackupOptions, len: Out<usize>
+    ) -> *const c_char {
+        len.set(o.directory.count_bytes());
         o.directory.as_ptr()
     }
 

@@ -1,0 +1,173 @@
+//! The header against the source: the same functions, with the same parameters; and the library's
+//! symbols.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How a parameter or a result is passed: `*` is a pointer, `i32` and the like a number.
+type Passed = Vec<&'static str>;
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+/// The parts of a list between commas outside parentheses.
+fn parts(list: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let is_end = |c: char| {
+        depth += i32::from("([<".contains(c)) - i32::from(")]>".contains(c));
+        c == ',' && depth == 0
+    };
+    list.split(is_end).map(str::trim).filter(|part| !part.is_empty()).collect()
+}
+
+/// How C passes a declared type, given with or without the name of a parameter.
+fn in_c(declared: &str) -> Option<&'static str> {
+    if declared.contains(['*', '[', '(']) {
+        return Some("*");
+    }
+    let words: Vec<&str> = declared.split_whitespace().filter(|word| *word != "const").collect();
+    let known = match words[..] {
+        ["unsigned", "char", ..] | ["uint8_t", ..] => "u8",
+        ["unsigned", "int", ..] | ["uint32_t", ..] => "u32",
+        ["char", ..] => "c_char",
+        ["bool", ..] => "bool",
+        ["int" | "int32_t", ..] => "i32",
+        ["int64_t", ..] => "i64",
+        ["uint64_t", ..] => "u64",
+        ["size_t", ..] => "usize",
+        ["double", ..] => "f64",
+        ["rocksdb_slice_t", ..] => "slice",
+        ["void"] => return None,
+        _ => panic!("no known type: {declared}"),
+    };
+    Some(known)
+}
+
+/// The functions that the header declares: results and parameters.
+fn declared() -> BTreeMap<String, Passed> {
+    let header = read("include/rocksdb/c.h");
+    let mut functions = BTreeMap::new();
+    for declaration in header.split("\nROCKSDB_API ").skip(1) {
+        let declaration = declaration.split(';').next().unwrap().replace('\n', " ");
+        let open = declaration.find('(').unwrap();
+        let (result_and_name, list) = declaration.split_at(open);
+        let list = list.trim().strip_prefix('(').unwrap().strip_suffix(')').unwrap();
+        let at = result_and_name.rfind("rocksdb_").unwrap();
+        let (result, name) = result_and_name.split_at(at);
+        let mut passed = vec![in_c(result.trim()).unwrap_or("void")];
+        passed.extend(parts(list).into_iter().filter_map(in_c));
+        assert!(functions.insert(name.trim().to_string(), passed).is_none(), "{name} twice");
+    }
+    functions
+}
+
+/// How a parameter of `c_api!` is passed; see `src/api.rs`.
+fn in_rust(parameter: &str) -> Passed {
+    if parameter == "error" {
+        return vec!["*"];
+    }
+    let kind = parameter.split_once(':').map_or("", |(_, kind)| kind.trim());
+    match kind {
+        "[u8]" | "?[u8]" => vec!["*", "usize"],
+        "str" | "cstr" | "?cstr" | "path" => vec!["*"],
+        "flag" => vec!["u8"],
+        _ => vec![result_in_rust(kind)],
+    }
+}
+
+fn result_in_rust(kind: &str) -> &'static str {
+    const NUMBERS: [&str; 8] = ["u8", "i32", "u32", "i64", "u64", "usize", "f64", "bool"];
+    if let Some(number) = NUMBERS.into_iter().find(|number| *number == kind) {
+        return number;
+    }
+    match kind {
+        "" => "void",
+        "std::ffi::c_char" => "c_char",
+        "Slice" => "slice",
+        _ => "*",
+    }
+}
+
+/// The functions of `c_api!`, `creates!`, `destroys!` and `c_settings!` in a source.
+fn written(source: &str, functions: &mut BTreeMap<String, Passed>) {
+    let mut add = |name: String, passed: Passed| {
+        assert!(functions.insert(name.clone(), passed).is_none(), "{name} is written twice");
+    };
+    for function in source.split("\n    fn rocksdb_").skip(1) {
+        let open = function.find('(').unwrap();
+        let body = function.find(" {").unwrap();
+        let head = function[..body].replace('\n', " ");
+        let close = head.rfind(") ->").or_else(|| head.rfind(')')).unwrap();
+        let result = head[close + 1..].trim().trim_start_matches("-> ").trim();
+        let mut passed = vec![result_in_rust(result)];
+        passed.extend(parts(&head[open + 1..close]).into_iter().flat_map(in_rust));
+        add(format!("rocksdb_{}", &function[..open]), passed);
+    }
+    for (marker, passed) in [("creates! {", vec!["*"]), ("destroys! {", vec!["void", "*"])] {
+        for block in source.split(marker).skip(1) {
+            let block = block.split('}').next().unwrap();
+            for row in block.split(',').map(str::trim).filter(|row| !row.is_empty()) {
+                add(row.split(':').next().unwrap().to_string(), passed.clone());
+            }
+        }
+    }
+    for block in source.split("c_settings! { \"").skip(1) {
+        let (prefix, rows) = block.split_once('"').unwrap();
+        let rows = rows.split_once("|o| {").unwrap().1.split("\n} }").next().unwrap();
+        let lines: Vec<&str> = rows.lines().filter(|line| !line.trim().starts_with("//")).collect();
+        for row in lines.join(" ").split(';').map(str::trim).filter(|row| !row.is_empty()) {
+            let (head, _) = row.split_once(": ").unwrap();
+            let (types, name) = head.rsplit_once(", ").unwrap();
+            let mut types = types.split_whitespace().filter(|word| *word != "=>").skip(1);
+            let set = types.next().unwrap();
+            let get = types.next().unwrap_or(set);
+            let (set, get) = (result_in_rust(set), result_in_rust(get));
+            add(format!("{prefix}_set_{name}"), vec!["void", "*", set]);
+            add(format!("{prefix}_get_{name}"), vec![get, "*"]);
+        }
+    }
+}
+
+#[test]
+fn the_header_declares_what_is_written() {
+    let mut sources = BTreeMap::new();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().is_some_and(|name| name != "api.rs") {
+            written(&std::fs::read_to_string(&path).unwrap(), &mut sources);
+        }
+    }
+    let declared = declared();
+    let differs = |(name, passed): &(&String, &Passed)| sources.get(*name) != Some(*passed);
+    let differing: Vec<String> = declared
+        .iter()
+        .filter(differs)
+        .map(|(name, passed)| format!("{name}: {passed:?}, not {:?}", sources.get(name)))
+        .collect();
+    assert!(differing.is_empty(), "in the header:\n{}", differing.join("\n"));
+    let undeclared: Vec<&String> =
+        sources.keys().filter(|name| !declared.contains_key(*name)).collect();
+    assert!(undeclared.is_empty(), "not in the header: {undeclared:?}");
+    assert!(declared.len() > 1_000, "{} functions", declared.len());
+}
+
+#[test]
+fn the_library_exports_what_the_header_declares() {
+    let program = std::env::current_exe().unwrap();
+    let library = program.parent().unwrap().join("librocksdb.so");
+    let output = std::process::Command::new("nm")
+        .args(["-D", "--defined-only", "--format=posix"])
+        .arg(library)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let listed = String::from_utf8(output.stdout).unwrap();
+    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    let mut exported: Vec<&str> = names.collect();
+    exported.sort_unstable();
+    let declared = declared();
+    let declared: Vec<&str> = declared.keys().map(String::as_str).collect();
+    assert_eq!(exported, declared);
+}
