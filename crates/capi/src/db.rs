@@ -16,11 +16,14 @@ use crate::api::{c_api, destroys};
 use crate::cache::Cache;
 use crate::env::Env;
 use crate::options::Options;
+use crate::upkeep::Manual;
 
 /// An open database. What reads and writes it shares the store, which closes when the last is gone
 /// or when C closes it.
+#[derive(Clone)]
 pub struct Db {
     pub(crate) store: Arc<Store>,
+    pub(crate) manual: Arc<Manual>,
 }
 
 /// A column family of an open database.
@@ -53,9 +56,9 @@ impl Db {
         family.map_or_else(|| self.store.default_family(), |family| &family.engine)
     }
 
-    /// Another handle.
-    pub fn shared(store: &Arc<Store>) -> *mut Tagged<Self> {
-        make(Self { store: Arc::clone(store) })
+    /// The handle of a database that was opened.
+    pub fn of(store: Arc<Store>) -> Self {
+        Self { store, manual: Arc::default() }
     }
 
     /// Gives the directory up, also if iterators or families are left.
@@ -134,7 +137,7 @@ pub fn open_with(
 }
 
 fn opened(store: abi::Result<Arc<Store>>) -> abi::Result<*mut Tagged<Db>> {
-    Ok(make(Db { store: store? }))
+    Ok(make(Db::of(store?)))
 }
 
 fn read_only(error_if_log_file_exist: bool) -> Access {

@@ -73,7 +73,7 @@ fn ingest(
 
 c_api! {
     fn rocksdb_checkpoint_object_create(db: &Db, error) -> *mut Tagged<Checkpoint> {
-        make(Checkpoint(Db { store: db.store.clone() }))
+        make(Checkpoint(db.clone()))
     }
 
     fn rocksdb_checkpoint_create(

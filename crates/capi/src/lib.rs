@@ -13,6 +13,7 @@
 #![allow(non_snake_case, reason = "C's names, some with capitals")]
 
 mod abi;
+mod absent;
 mod api;
 mod backup;
 mod batch;
@@ -22,6 +23,7 @@ mod components;
 mod convert;
 mod db;
 mod env;
+mod exports;
 mod indexed_batch;
 mod ingest;
 mod iterator;

@@ -15,7 +15,7 @@ use crate::db::{Db, Family};
 /// A table.
 #[derive(Clone, Default)]
 pub struct File {
-    family: Vec<u8>,
+    pub(crate) family: Vec<u8>,
     name: Vec<u8>,
     directory: Vec<u8>,
     level: i32,
@@ -29,7 +29,7 @@ pub struct File {
 
 /// Tables.
 #[derive(Default)]
-pub struct Files(Vec<File>);
+pub struct Files(pub Vec<File>);
 
 /// A family's tables, by level.
 pub struct FamilyMetadata {
@@ -66,7 +66,7 @@ destroys! {
 }
 
 /// The tables of all families.
-fn tables(db: &flagstone::db::Db) -> Vec<File> {
+pub fn tables(db: &flagstone::db::Db) -> Vec<File> {
     let files = db.live_files().into_iter();
     let tables = files.filter_map(|file| file.level.map(|level| (level, file)));
     let described = tables.map(|(level, file)| {
@@ -89,8 +89,30 @@ fn tables(db: &flagstone::db::Db) -> Vec<File> {
     described.collect()
 }
 
-fn with_nul(text: &[u8]) -> Vec<u8> {
+/// A text as C reads it.
+pub fn with_nul(text: &[u8]) -> Vec<u8> {
     [text, b"\0"].concat()
+}
+
+impl File {
+    /// Its name, after a slash.
+    pub fn name(&self) -> &[u8] {
+        without_nul(&self.name)
+    }
+
+    /// Its directory.
+    pub fn directory_name(&self) -> &[u8] {
+        without_nul(&self.directory)
+    }
+
+    /// The same file elsewhere.
+    pub fn moved_to(self, directory: &std::path::Path) -> Self {
+        Self { directory: with_nul(directory.as_os_str().as_encoded_bytes()), ..self }
+    }
+}
+
+fn without_nul(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b"\0").unwrap_or(text)
 }
 
 impl Files {

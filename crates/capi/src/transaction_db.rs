@@ -63,7 +63,7 @@ c_api! {
         options: &Options, locks: &TransactionDbOptions, path: path, error
     ) -> *mut Tagged<TransactionDb> {
         let store = open(options, path, &Access::Locking(locks.0.clone()))?;
-        make(TransactionDb(Db { store }))
+        make(TransactionDb(Db::of(store)))
     }
 
     fn rocksdb_transactiondb_open_column_families(
@@ -72,13 +72,13 @@ c_api! {
     ) -> *mut Tagged<TransactionDb> {
         let families = Families { len, names, options: families, handles };
         let store = open_with(options, path, &families, &Access::Locking(locks.0.clone()), None)?;
-        make(TransactionDb(Db { store }))
+        make(TransactionDb(Db::of(store)))
     }
 
     fn rocksdb_optimistictransactiondb_open(
         options: &Options, path: path, error
     ) -> *mut Tagged<OptimisticDb> {
-        make(OptimisticDb(Db { store: open(options, path, &Access::Optimistic)? }))
+        make(OptimisticDb(Db::of(open(options, path, &Access::Optimistic)?)))
     }
 
     fn rocksdb_optimistictransactiondb_open_column_families(
@@ -87,7 +87,7 @@ c_api! {
     ) -> *mut Tagged<OptimisticDb> {
         let families = Families { len, names, options: families, handles };
         let store = open_with(options, path, &families, &Access::Optimistic, None)?;
-        make(OptimisticDb(Db { store }))
+        make(OptimisticDb(Db::of(store)))
     }
 
     fn rocksdb_transactiondb_close(db: own TransactionDb) {
@@ -103,11 +103,11 @@ c_api! {
     }
 
     fn rocksdb_transactiondb_get_base_db(db: &TransactionDb) -> *mut Tagged<Db> {
-        Db::shared(&db.0.store)
+        make(db.0.clone())
     }
 
     fn rocksdb_optimistictransactiondb_get_base_db(db: &OptimisticDb) -> *mut Tagged<Db> {
-        Db::shared(&db.0.store)
+        make(db.0.clone())
     }
 
     fn rocksdb_transactiondb_create_column_family(
@@ -119,13 +119,13 @@ c_api! {
     fn rocksdb_transactiondb_checkpoint_object_create(
         db: &TransactionDb, error
     ) -> *mut Tagged<Checkpoint> {
-        make(Checkpoint(Db { store: db.0.store.clone() }))
+        make(Checkpoint(db.0.clone()))
     }
 
     fn rocksdb_optimistictransactiondb_checkpoint_object_create(
         db: &OptimisticDb, error
     ) -> *mut Tagged<Checkpoint> {
-        make(Checkpoint(Db { store: db.0.store.clone() }))
+        make(Checkpoint(db.0.clone()))
     }
 
     fn rocksdb_transactiondb_create_snapshot(db: &TransactionDb) -> *const Tagged<Snapshot> {

@@ -1,9 +1,11 @@
 //! Flushes, compactions, options that change while a database is open, and files.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flagstone::CompactRangeOptions;
 use flagstone::db::ColumnFamily;
+use flagstone::options::CompactionControl;
 use flagstone_rocksdb as rdb;
 use flagstone_rocksdb::parts::{Store, has_no_effect};
 
@@ -13,6 +15,52 @@ use crate::calls::{CompactOptions, FlushOptions, WaitOptions};
 use crate::db::{Db, Family};
 use crate::reading::families;
 
+/// Compactions that the program asks for, and whether it lets them run.
+#[derive(Default)]
+pub struct Manual {
+    state: Mutex<ManualState>,
+}
+
+#[derive(Default)]
+struct ManualState {
+    /// How often they were disabled and not enabled again.
+    disabled: u32,
+    running: Vec<Arc<CompactionControl>>,
+}
+
+impl Manual {
+    fn locked(&self) -> MutexGuard<'_, ManualState> {
+        // No panic leaves the list half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The control of a compaction that begins; none if it must not.
+    fn begin(&self) -> Option<Arc<CompactionControl>> {
+        let mut state = self.locked();
+        if state.disabled > 0 {
+            return None;
+        }
+        let control = CompactionControl::new();
+        state.running.push(Arc::clone(&control));
+        Some(control)
+    }
+
+    fn end(&self, control: &Arc<CompactionControl>) {
+        self.locked().running.retain(|running| !Arc::ptr_eq(running, control));
+    }
+
+    fn disable(&self) {
+        let mut state = self.locked();
+        state.disabled = state.disabled.saturating_add(1);
+        state.running.iter().for_each(|control| control.cancel());
+    }
+
+    fn enable(&self) {
+        let mut state = self.locked();
+        state.disabled = state.disabled.saturating_sub(1);
+    }
+}
+
 /// Compacts a range. C has no place for an error here.
 fn compact(
     db: &Db,
@@ -21,9 +69,12 @@ fn compact(
     begin: Option<&[u8]>,
     end: Option<&[u8]>,
 ) {
-    if let Err(error) = db.engine().compact_range(db.family(family), begin, end, options) {
+    let Some(control) = db.manual.begin() else { return };
+    let options = CompactRangeOptions { control: Some(Arc::clone(&control)), ..options.clone() };
+    if let Err(error) = db.engine().compact_range(db.family(family), begin, end, &options) {
         tracing::warn!(%error, "a compaction that the program asked for");
     }
+    db.manual.end(&control);
 }
 
 /// Changes options of a family, by RocksDB's names and texts.
@@ -99,6 +150,14 @@ c_api! {
         db: &Db, family: &Family, options: &CompactOptions, begin: ?[u8], end: ?[u8]
     ) {
         compact(db, Some(family), &options.0, begin, end);
+    }
+
+    fn rocksdb_disable_manual_compaction(db: &Db) {
+        db.manual.disable();
+    }
+
+    fn rocksdb_enable_manual_compaction(db: &Db) {
+        db.manual.enable();
     }
 
     fn rocksdb_suggest_compact_range(db: &Db, begin: ?[u8], end: ?[u8], error) {

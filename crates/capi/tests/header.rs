@@ -1,66 +1,14 @@
 //! The header against the source: the same functions, with the same parameters; and the library's
 //! symbols.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How a parameter or a result is passed: `*` is a pointer, `i32` and the like a number.
-type Passed = Vec<&'static str>;
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
-}
-
-/// The parts of a list between commas outside parentheses.
-fn parts(list: &str) -> Vec<&str> {
-    let mut depth = 0;
-    let is_end = |c: char| {
-        depth += i32::from("([<".contains(c)) - i32::from(")]>".contains(c));
-        c == ',' && depth == 0
-    };
-    list.split(is_end).map(str::trim).filter(|part| !part.is_empty()).collect()
-}
-
-/// How C passes a declared type, given with or without the name of a parameter.
-fn in_c(declared: &str) -> Option<&'static str> {
-    if declared.contains(['*', '[', '(']) {
-        return Some("*");
-    }
-    let words: Vec<&str> = declared.split_whitespace().filter(|word| *word != "const").collect();
-    let known = match words[..] {
-        ["unsigned", "char", ..] | ["uint8_t", ..] => "u8",
-        ["unsigned", "int", ..] | ["uint32_t", ..] => "u32",
-        ["char", ..] => "c_char",
-        ["bool", ..] => "bool",
-        ["int" | "int32_t", ..] => "i32",
-        ["int64_t", ..] => "i64",
-        ["uint64_t", ..] => "u64",
-        ["size_t", ..] => "usize",
-        ["double", ..] => "f64",
-        ["rocksdb_slice_t", ..] => "slice",
-        ["void"] => return None,
-        _ => panic!("no known type: {declared}"),
-    };
-    Some(known)
-}
-
-/// The functions that the header declares: results and parameters.
-fn declared() -> BTreeMap<String, Passed> {
-    let header = read("include/rocksdb/c.h");
-    let mut functions = BTreeMap::new();
-    for declaration in header.split("\nROCKSDB_API ").skip(1) {
-        let declaration = declaration.split(';').next().unwrap().replace('\n', " ");
-        let open = declaration.find('(').unwrap();
-        let (result_and_name, list) = declaration.split_at(open);
-        let list = list.trim().strip_prefix('(').unwrap().strip_suffix(')').unwrap();
-        let at = result_and_name.rfind("rocksdb_").unwrap();
-        let (result, name) = result_and_name.split_at(at);
-        let mut passed = vec![in_c(result.trim()).unwrap_or("void")];
-        passed.extend(parts(list).into_iter().filter_map(in_c));
-        assert!(functions.insert(name.trim().to_string(), passed).is_none(), "{name} twice");
-    }
-    functions
-}
+use common::{Passed, declared, parts};
 
 /// How a parameter of `c_api!` is passed; see `src/api.rs`.
 fn in_rust(parameter: &str) -> Passed {
@@ -155,8 +103,7 @@ fn the_header_declares_what_is_written() {
 
 #[test]
 fn the_library_exports_what_the_header_declares() {
-    let program = std::env::current_exe().unwrap();
-    let library = program.parent().unwrap().join("librocksdb.so");
+    let library = common::library_directory().join("librocksdb.so");
     let output = std::process::Command::new("nm")
         .args(["-D", "--defined-only", "--format=posix"])
         .arg(library)

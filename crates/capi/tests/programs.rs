@@ -1,21 +1,25 @@
 //! C programs over the library that this build made.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::disallowed_methods, reason = "the files are those of a C compiler")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Where Cargo puts the library that tests of this package need.
-fn library_directory() -> PathBuf {
-    let program = std::env::current_exe().unwrap();
-    let dependencies = program.parent().unwrap();
-    let directories = [dependencies, dependencies.parent().unwrap()];
-    let found = directories.into_iter().find(|directory| directory.join("librocksdb.so").exists());
-    found.expect("cargo builds the library for its tests").to_path_buf()
+/// Compiles tests/c/NAME.c.
+fn compile(name: &str, to: &Path) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+    compile_source(&sources.join(name).with_extension("c"), name, to)
 }
 
-/// Compiles tests/c/NAME.c, in a directory in which the library has the name that it is linked by.
-fn compile(name: &str, to: &Path) -> PathBuf {
+/// Compiles a source, in a directory in which the library has the name that it is linked by.
+fn compile_source(source: &Path, name: &str, to: &Path) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = library_directory().join("librocksdb.so");
+    let library = common::library_directory().join("librocksdb.so");
     for link in ["librocksdb.so", "librocksdb.so.11.9"] {
         if !to.join(link).exists() {
             std::os::unix::fs::symlink(&library, to.join(link)).unwrap();
@@ -25,7 +29,7 @@ fn compile(name: &str, to: &Path) -> PathBuf {
     let status = Command::new("cc")
         .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-I"])
         .arg(package.join("include"))
-        .arg(package.join("tests/c").join(name).with_extension("c"))
+        .arg(source)
         .arg("-o")
         .arg(&program)
         .arg("-L")
@@ -70,4 +74,67 @@ fn a_debug_build_finds_objects_that_are_used_wrongly() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(wanted), "{case}: {said}");
     }
+}
+
+/// Options of which 1 is no value.
+const OTHER_NUMBERS: &[(&str, i32)] = &[("rocksdb_options_set_wal_compression", 7)];
+
+/// Options that count only with others.
+const OF_OTHERS: &[&str] = &["rocksdb_options_set_statistics_level"];
+
+/// What makes the object that an option belongs to.
+fn object(prefix: &str) -> String {
+    match prefix {
+        "rocksdb_backup_engine_options" => format!("{prefix}_create(\"backups\")"),
+        "rocksdb_sst_file_manager" => format!("{prefix}_create(NULL)"),
+        "rocksdb_cache" => format!("{prefix}_create_lru(0)"),
+        "rocksdb_env" => "rocksdb_create_default_env()".to_string(),
+        _ => format!("{prefix}_create()"),
+    }
+}
+
+/// A program that sets each option to two values, and gets both back.
+fn round_trips(declared: &BTreeMap<String, common::Passed>) -> (String, usize) {
+    let mut body = String::new();
+    let mut options = 0;
+    for (setter, passed) in declared {
+        let Some((prefix, name)) = setter.split_once("_set_") else { continue };
+        let getter = format!("{prefix}_get_{name}");
+        let is_number = |passed: &str| passed != "*" && passed != "void";
+        let [_, "*", value] = passed[..] else { continue };
+        let Some([result, "*"]) = declared.get(&getter).map(|passed| &passed[..]) else { continue };
+        if !is_number(value) || !is_number(result) || OF_OTHERS.contains(&setter.as_str()) {
+            continue;
+        }
+        options += 1;
+        let one = OTHER_NUMBERS.iter().find(|(other, _)| other == setter).map_or(1, |row| row.1);
+        let _ = writeln!(body, "  {{ void* o = {};", object(prefix));
+        for value in [0, one, 0] {
+            let _ = writeln!(
+                body,
+                "    {setter}(o, {value}); \
+                 if ({getter}(o) != {value}) {{ puts(\"{setter}({value})\"); bad = 1; }}"
+            );
+        }
+        let _ = writeln!(body, "    {prefix}_destroy(o); }}");
+    }
+    let program = format!(
+        "#include <rocksdb/c.h>\n#include <stdio.h>\n\
+         int main(int count, char** arguments) {{\n  (void)count, (void)arguments;\n  int bad = 0;\n\
+         {body}  return bad;\n}}\n"
+    );
+    (program, options)
+}
+
+#[test]
+fn every_option_that_is_set_can_be_got_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let (program, options) = round_trips(&common::declared());
+    assert!(options > 250, "{options} options");
+    let source = directory.path().join("options.c");
+    std::fs::write(&source, program).unwrap();
+    let output = run(&compile_source(&source, "options", directory.path()), "");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let failed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}{failed}");
 }
