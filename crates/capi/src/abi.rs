@@ -371,6 +371,14 @@ impl<T: Copy> Array<T> {
         Ok(unsafe { std::slice::from_raw_parts(self.0, len) })
     }
 
+    /// Stores the first elements.
+    pub fn fill(self, elements: &[T]) {
+        if !self.0.is_null() {
+            // SAFETY: by the module's contract there is room for so many elements.
+            unsafe { std::ptr::copy(elements.as_ptr(), self.0, elements.len()) };
+        }
+    }
+
     /// Stores one element. NULL is a caller that does not want it.
     pub fn set(self, at: usize, value: T) {
         if !self.0.is_null() {

@@ -7,6 +7,7 @@ use flagstone::backup::{self, BackupEngineOptions, BackupInfo, RestoreOptions};
 
 use crate::abi::{Out, Result, Tagged, handles, make};
 use crate::api::{c_api, c_settings, creates, destroys};
+use crate::convert::Choice;
 use crate::db::Db;
 use crate::env::Env;
 use crate::options::Options;
@@ -20,6 +21,8 @@ pub struct Backups(backup::BackupEngine);
 pub struct BackupOptions {
     engine: BackupEngineOptions,
     directory: CString,
+    /// The number of a way to name files, which may be none.
+    naming: i32,
     refused: Option<flagstone_rocksdb::Error>,
 }
 
@@ -35,28 +38,34 @@ handles! {
     BackupOptions = "backup_engine_options",
     Restore = "restore_options",
     Infos = "backup_engine_info",
+    CreateOptions = "create_backup_options",
 }
 
-creates! { rocksdb_restore_options_create: Restore, }
+creates! {
+    rocksdb_restore_options_create: Restore,
+    rocksdb_create_backup_options_create: CreateOptions,
+}
 
 destroys! {
     rocksdb_backup_engine_close: Backups,
     rocksdb_backup_engine_options_destroy: BackupOptions,
     rocksdb_restore_options_destroy: Restore,
     rocksdb_backup_engine_info_destroy: Infos,
+    rocksdb_create_backup_options_destroy: CreateOptions,
 }
 
 impl BackupOptions {
-    fn refuse_number(&mut self, name: &str, number: i32) {
-        let text = format_args!("option '{name}' with the value {number}");
-        self.refused = Some(flagstone_rocksdb::Error::not_supported(text));
-    }
-
     fn opened(&self, env: Option<&Env>) -> Result<*mut Tagged<Backups>> {
         if let Some(error) = &self.refused {
             return Err(error.clone());
         }
         let mut options = self.engine.clone();
+        options.share_files_with_checksum_naming =
+            Choice::from_number(self.naming).ok_or_else(|| {
+                let naming = self.naming;
+                let text = format_args!("share_files_with_checksum_naming {naming:#x}");
+                flagstone_rocksdb::Error::not_supported(text)
+            })?;
         let of_database = env.map(|env| engine_env(&env.rdb).clone());
         options.backup_env = options.backup_env.or(of_database);
         Ok(make(Backups(backup::BackupEngine::open(options)?)))
@@ -87,16 +96,42 @@ c_settings! { "rocksdb_backup_engine_options", BackupOptions, |o| {
     value i32, max_background_operations: o.engine.max_background_operations;
     value u64, callback_trigger_interval_size: o.engine.callback_trigger_interval_size;
     value i32, max_valid_backups_to_open: o.engine.max_valid_backups_to_open;
-    choice i32, share_files_with_checksum_naming: o.engine.share_files_with_checksum_naming;
+    value i32, share_files_with_checksum_naming: o.naming;
     value u8, share_files_with_checksum: o.engine.share_files_with_checksum;
     value i32, schema_version: o.engine.schema_version;
     value u8, current_temperatures_override_manifest:
         o.engine.current_temperatures_override_manifest;
 } }
 
+c_settings! { "rocksdb_create_backup_options", CreateOptions, |o| {
+    value u8, flush_before_backup: o.flush_before_backup;
+    value u8, decrease_background_thread_cpu_priority: o.decrease_priority;
+    value i32, background_thread_cpu_priority: o.priority;
+    value u8, atomic_flush: o.atomic_flush;
+} }
+
 impl Infos {
     fn at(&self, index: c_int) -> Option<&BackupInfo> {
         usize::try_from(index).ok().and_then(|index| self.0.get(index))
+    }
+}
+
+/// How a backup is made.
+#[derive(Default)]
+pub struct CreateOptions {
+    flush_before_backup: bool,
+    decrease_priority: bool,
+    priority: i32,
+    atomic_flush: bool,
+}
+
+impl CreateOptions {
+    fn engine(&self) -> backup::CreateBackupOptions {
+        let mut options = backup::CreateBackupOptions::default();
+        options.flush_before_backup = self.flush_before_backup;
+        options.decrease_background_thread_cpu_priority = self.decrease_priority;
+        options.atomic_flush = self.atomic_flush;
+        options
     }
 }
 
@@ -111,7 +146,8 @@ c_api! {
     fn rocksdb_backup_engine_options_create(directory: cstr) -> *mut Tagged<BackupOptions> {
         let path = std::path::Path::new(std::ffi::OsStr::from_bytes(directory.to_bytes()));
         let engine = BackupEngineOptions::new(path);
-        make(BackupOptions { engine, directory: directory.to_owned(), refused: None })
+        let naming = engine.share_files_with_checksum_naming.number();
+        make(BackupOptions { engine, directory: directory.to_owned(), naming, refused: None })
     }
 
     fn rocksdb_backup_engine_options_set_backup_dir(o: &mut BackupOptions, directory: cstr) {
@@ -162,6 +198,28 @@ c_api! {
         backups: &Backups, db: &Db, flush: flag, error
     ) {
         back_up(backups, db, flush)?
+    }
+
+    fn rocksdb_backup_engine_create_new_backup_with_options(
+        backups: &Backups, db: &Db, options: &CreateOptions, id: Out<u32>, error
+    ) {
+        id.set(backups.0.create_new_backup(db.engine(), &options.engine())?);
+    }
+
+    fn rocksdb_backup_engine_create_new_backup_with_metadata(
+        backups: &Backups, db: &Db, options: &CreateOptions, metadata: [u8], id: Out<u32>, error
+    ) {
+        let options = options.engine();
+        let made = backups.0.create_new_backup_with_metadata(db.engine(), &options, metadata)?;
+        id.set(made);
+    }
+
+    fn rocksdb_backup_engine_info_app_metadata(
+        infos: &Infos, index: i32, len: Out<usize>
+    ) -> *const c_char {
+        let metadata = infos.at(index).map_or(&[][..], |info| &info.app_metadata);
+        len.set(metadata.len());
+        metadata.as_ptr().cast()
     }
 
     fn rocksdb_backup_engine_purge_old_backups(backups: &Backups, keep: u32, error) {

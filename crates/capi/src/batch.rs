@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use flagstone::base::ColumnFamilyId;
 use flagstone_rocksdb as rdb;
 
-use crate::abi::{Out, Result, Tagged, calling, handles, make};
+use crate::abi::{Array, Bytes, Out, Result, Tagged, calling, count, handles, keys, make};
 use crate::api::{c_api, creates, destroys};
 use crate::calls::WriteOptions;
 use crate::db::{Db, Family};
@@ -244,6 +244,101 @@ c_api! {
         rdb::parts::batch_around(batch.engine.clone(), |told| {
             told.iterate_cf(&mut ToldCf { state, put, deleted, merged });
         });
+    }
+}
+
+/// One key or value of several parts.
+fn joined(list: Array<Bytes>, sizes: Array<usize>, len: i32) -> Result<Vec<u8>> {
+    Ok(keys(list, sizes, count(len))?.concat())
+}
+
+/// Two of them.
+fn joined_pair(
+    first: (Array<Bytes>, Array<usize>, i32),
+    second: (Array<Bytes>, Array<usize>, i32),
+) -> Result<(Vec<u8>, Vec<u8>)> {
+    Ok((joined(first.0, first.1, first.2)?, joined(second.0, second.1, second.2)?))
+}
+
+impl Batch {
+    fn add_joined<T>(
+        &mut self,
+        parts: Result<T>,
+        add: impl FnOnce(&mut flagstone::WriteBatch, T) -> flagstone::Result<()>,
+    ) {
+        match parts {
+            Ok(parts) => self.add(|batch| add(batch, parts)),
+            Err(error) => self.refuse(error),
+        }
+    }
+}
+
+// Keys and values that are given in parts.
+c_api! {
+    fn rocksdb_writebatch_putv(
+        batch: &mut Batch, len: i32, list: Array<Bytes>, sizes: Array<usize>, value_len: i32,
+        values: Array<Bytes>, value_sizes: Array<usize>
+    ) {
+        let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
+        batch.add_joined(parts, |batch, (key, value)| batch.put(key, value));
+    }
+
+    fn rocksdb_writebatch_putv_cf(
+        batch: &mut Batch, family: &Family, len: i32, list: Array<Bytes>, sizes: Array<usize>,
+        value_len: i32, values: Array<Bytes>, value_sizes: Array<usize>
+    ) {
+        let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
+        batch.add_joined(parts, |batch, (key, value)| batch.put_cf(id(family), key, value));
+    }
+
+    fn rocksdb_writebatch_mergev(
+        batch: &mut Batch, len: i32, list: Array<Bytes>, sizes: Array<usize>, value_len: i32,
+        values: Array<Bytes>, value_sizes: Array<usize>
+    ) {
+        let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
+        batch.add_joined(parts, |batch, (key, value)| batch.merge(key, value));
+    }
+
+    fn rocksdb_writebatch_mergev_cf(
+        batch: &mut Batch, family: &Family, len: i32, list: Array<Bytes>, sizes: Array<usize>,
+        value_len: i32, values: Array<Bytes>, value_sizes: Array<usize>
+    ) {
+        let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
+        batch.add_joined(parts, |batch, (key, value)| batch.merge_cf(id(family), key, value));
+    }
+
+    fn rocksdb_writebatch_deletev(
+        batch: &mut Batch, len: i32, list: Array<Bytes>, sizes: Array<usize>
+    ) {
+        batch.add_joined(joined(list, sizes, len), |batch, key| batch.delete(key));
+    }
+
+    fn rocksdb_writebatch_deletev_cf(
+        batch: &mut Batch, family: &Family, len: i32, list: Array<Bytes>, sizes: Array<usize>
+    ) {
+        let key = joined(list, sizes, len);
+        batch.add_joined(key, |batch, key| batch.delete_cf(id(family), key));
+    }
+
+    fn rocksdb_writebatch_delete_rangev(
+        batch: &mut Batch, len: i32, from: Array<Bytes>, from_sizes: Array<usize>,
+        to: Array<Bytes>, to_sizes: Array<usize>
+    ) {
+        let parts = joined_pair((from, from_sizes, len), (to, to_sizes, len));
+        batch.add_joined(parts, |batch, (from, to)| batch.delete_range(from, to));
+    }
+
+    fn rocksdb_writebatch_delete_rangev_cf(
+        batch: &mut Batch, family: &Family, len: i32, from: Array<Bytes>, from_sizes: Array<usize>,
+        to: Array<Bytes>, to_sizes: Array<usize>
+    ) {
+        let parts = joined_pair((from, from_sizes, len), (to, to_sizes, len));
+        batch.add_joined(parts, |batch, (from, to)| batch.delete_range_cf(id(family), from, to));
+    }
+
+    fn rocksdb_writebatch_verify_checksum(batch: &Batch, error) {
+        // Entries have no checksums of their own; what cannot be read is found.
+        flagstone::WriteBatch::from_bytes(batch.checked()?.data().to_vec())?;
     }
 }
 

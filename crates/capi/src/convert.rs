@@ -230,9 +230,10 @@ choices! {
         2 = BlobGarbageCollectionPolicy::UseDefault,
     }
     ShareFilesNaming {
-        0 = ShareFilesNaming::LegacyCrc32cAndFileSize,
-        1 = ShareFilesNaming::UseDbSessionId,
-        2 = ShareFilesNaming::UseDbSessionIdAndFileSize,
+        1 = ShareFilesNaming::LegacyCrc32cAndFileSize,
+        2 = ShareFilesNaming::UseDbSessionId,
+        // With the flag that includes the size of the file, the highest bit.
+        -2_147_483_646 = ShareFilesNaming::UseDbSessionIdAndFileSize,
     }
     RateLimiterMode {
         0 = RateLimiterMode::ReadsOnly,

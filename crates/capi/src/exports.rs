@@ -53,7 +53,7 @@ fn exported_files(db: &flagstone::db::Db, family: &str, directory: &std::path::P
     let family = with_nul(family.as_bytes());
     let of_family = tables(db).into_iter().filter(|file| file.family == family);
     let there = of_family.filter(|file| directory.join(file.file_name()).exists());
-    there.map(|file| file.moved_to(directory)).collect()
+    there.map(|file| file.exported_to(directory)).collect()
 }
 
 impl Exported {

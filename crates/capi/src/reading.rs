@@ -29,6 +29,23 @@ pub fn give(value: Option<Value>, len: Out<usize>) -> *mut c_char {
     value.map_or(null_mut(), |value| copied(&value))
 }
 
+/// Copies a value to a buffer, if it has room; returns whether it has.
+fn fill(
+    value: Option<Value>,
+    (buffer, size): (Array<u8>, usize),
+    len: Out<usize>,
+    found: Out<u8>,
+) -> u8 {
+    let Some(value) = value else { return 0 };
+    found.set(1);
+    len.set(value.len());
+    let fits = value.len() <= size;
+    if fits {
+        buffer.fill(&value);
+    }
+    fits.into()
+}
+
 /// A value that C destroys; NULL for none.
 pub fn pin(value: Option<Value>) -> *mut Tagged<Pinned> {
     value.map_or(null_mut(), |value| make(Pinned(value)))
@@ -137,35 +154,40 @@ impl Db {
         })
     }
 
-    /// Whether a key may exist, and its value if it is in memory.
+    /// What memory says of a key.
     fn may_exist(
         &self,
         options: &ReadOptions,
         family: Option<&Family>,
         key: &[u8],
-    ) -> (bool, Option<Value>) {
+    ) -> flagstone::Result<Option<Value>> {
         let mut options = options.engine.clone();
         options.cache_only = true;
-        match self.store.get(&options, self.family(family), key) {
-            Ok(value) => (value.is_some(), value),
-            Err(error) => (error.code() != Code::NotFound, None),
-        }
+        self.store.get(&options, self.family(family), key)
     }
 }
 
-/// What `key_may_exist` returns.
+/// What `key_may_exist` returns. The value counts as found unless a file would have to be read: it
+/// is empty for a key that does not exist.
 fn tell(
-    found: (bool, Option<Value>),
+    found: flagstone::Result<Option<Value>>,
     value: Out<*mut c_char>,
     len: Out<usize>,
     is_found: Out<u8>,
 ) -> u8 {
-    is_found.set(found.1.is_some().into());
-    if let (true, true, Some(found)) = (is_found.wants(), value.wants(), found.1) {
-        len.set(found.len());
-        value.set(copied(&found));
+    let (may_exist, found) = match found {
+        Ok(found) => (found.is_some(), Some(found)),
+        Err(error) if error.code() == Code::Incomplete => (true, None),
+        Err(_) => (false, Some(None)),
+    };
+    is_found.set(found.is_some().into());
+    if let Some(found) = found.filter(|_| is_found.wants()) {
+        len.set(found.as_ref().map_or(0, |found| found.len()));
+        if value.wants() {
+            value.set(copied(found.as_deref().unwrap_or_default()));
+        }
     }
-    found.0.into()
+    may_exist.into()
 }
 
 c_api! {
@@ -181,6 +203,24 @@ c_api! {
     ) -> *mut c_char {
         len.set(0);
         give(db.get(options, Some(family), key)?, len)
+    }
+
+    fn rocksdb_get_into_buffer(
+        db: &Db, options: &ReadOptions, key: [u8], buffer: Array<u8>, size: usize, len: Out<usize>,
+        found: Out<u8>, error
+    ) -> u8 {
+        len.set(0);
+        found.set(0);
+        fill(db.get(options, None, key)?, (buffer, size), len, found)
+    }
+
+    fn rocksdb_get_into_buffer_cf(
+        db: &Db, options: &ReadOptions, family: &Family, key: [u8], buffer: Array<u8>, size: usize,
+        len: Out<usize>, found: Out<u8>, error
+    ) -> u8 {
+        len.set(0);
+        found.set(0);
+        fill(db.get(options, Some(family), key)?, (buffer, size), len, found)
     }
 
     fn rocksdb_get_pinned(

@@ -9,7 +9,7 @@ use flagstone::options::SizeApproximationOptions;
 use crate::abi::{
     Array, Bytes, Out, Result, Tagged, copied, copied_text, count, handles, keys, make,
 };
-use crate::api::{c_api, creates, destroys};
+use crate::api::{c_api, c_settings, creates, destroys};
 use crate::db::{Db, Family};
 
 /// A table.
@@ -44,6 +44,10 @@ pub struct LevelMetadata {
     files: Vec<File>,
 }
 
+/// What an estimate of sizes counts.
+#[derive(Default)]
+pub struct SizeOptions(SizeApproximationOptions);
+
 /// A table of a level.
 pub struct FileMetadata(File);
 
@@ -53,9 +57,19 @@ handles! {
     FamilyMetadata = "column_family_metadata",
     LevelMetadata = "level_metadata",
     FileMetadata = "sst_file_metadata",
+    SizeOptions = "size_approximation_options",
 }
 
-creates! { rocksdb_livefile_create: File, rocksdb_livefiles_create: Files, }
+creates! {
+    rocksdb_livefile_create: File,
+    rocksdb_livefiles_create: Files,
+    rocksdb_size_approximation_options_create: SizeOptions,
+}
+
+c_settings! { "rocksdb_size_approximation_options", SizeOptions, |o| {
+    value u8, include_memtables: o.0.include_memtables;
+    value u8, include_files: o.0.include_files;
+} }
 
 destroys! {
     rocksdb_livefile_destroy: File,
@@ -63,6 +77,7 @@ destroys! {
     rocksdb_column_family_metadata_destroy: FamilyMetadata,
     rocksdb_level_metadata_destroy: LevelMetadata,
     rocksdb_sst_file_metadata_destroy: FileMetadata,
+    rocksdb_size_approximation_options_destroy: SizeOptions,
 }
 
 /// The tables of all families.
@@ -105,9 +120,10 @@ impl File {
         without_nul(&self.directory)
     }
 
-    /// The same file elsewhere.
-    pub fn moved_to(self, directory: &std::path::Path) -> Self {
-        Self { directory: with_nul(directory.as_os_str().as_encoded_bytes()), ..self }
+    /// The same file in an export, which as in RocksDB does not say which family it was.
+    pub fn exported_to(self, directory: &std::path::Path) -> Self {
+        let directory = with_nul(directory.as_os_str().as_encoded_bytes());
+        Self { family: with_nul(b""), directory, ..self }
     }
 }
 
@@ -261,6 +277,23 @@ c_api! {
     ) {
         let ranges = Ranges { len, begins: (begins, begin_sizes), ends: (ends, end_sizes) };
         ranges.sizes(db, Some(family), with_flags(flags), sizes)?
+    }
+
+    fn rocksdb_approximate_sizes_with_options(
+        db: &Db, options: &SizeOptions, len: i32, begins: Array<Bytes>, begin_sizes: Array<usize>,
+        ends: Array<Bytes>, end_sizes: Array<usize>, sizes: Array<u64>, error
+    ) {
+        let ranges = Ranges { len, begins: (begins, begin_sizes), ends: (ends, end_sizes) };
+        ranges.sizes(db, None, options.0, sizes)?
+    }
+
+    fn rocksdb_approximate_sizes_cf_with_options(
+        db: &Db, family: &Family, options: &SizeOptions, len: i32, begins: Array<Bytes>,
+        begin_sizes: Array<usize>, ends: Array<Bytes>, end_sizes: Array<usize>, sizes: Array<u64>,
+        error
+    ) {
+        let ranges = Ranges { len, begins: (begins, begin_sizes), ends: (ends, end_sizes) };
+        ranges.sizes(db, Some(family), options.0, sizes)?
     }
 
     fn rocksdb_livefiles(db: &Db) -> *const Tagged<Files> {

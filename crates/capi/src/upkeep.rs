@@ -11,7 +11,7 @@ use flagstone_rocksdb::parts::{Store, has_no_effect};
 
 use crate::abi::{Array, Ref, Result, Text, count};
 use crate::api::c_api;
-use crate::calls::{CompactOptions, FlushOptions, WaitOptions};
+use crate::calls::{CompactOptions, FlushOptions, ReadOptions, WaitOptions};
 use crate::db::{Db, Family};
 use crate::reading::families;
 
@@ -23,8 +23,9 @@ pub struct Manual {
 
 #[derive(Default)]
 struct ManualState {
-    /// How often they were disabled and not enabled again.
-    disabled: u32,
+    /// How often they were disabled and not enabled again. As in RocksDB, enabling counts before
+    /// disabling, too.
+    disabled: i64,
     running: Vec<Arc<CompactionControl>>,
 }
 
@@ -77,7 +78,22 @@ fn compact(
     db.manual.end(&control);
 }
 
-/// Changes options of a family, by RocksDB's names and texts.
+/// Options by RocksDB's names and texts, without those that have no effect.
+fn changes<'a>(
+    len: i32,
+    names: Array<Text>,
+    values: Array<Text>,
+) -> Result<Vec<(&'a str, &'a str)>> {
+    if len <= 0 {
+        return Err(rdb::Error::invalid_argument("no options are given"));
+    }
+    let names = names.slice(count(len))?.iter().zip(values.slice(count(len))?);
+    let pairs = names.map(|(name, value)| Ok((name.utf8()?, value.utf8()?)));
+    let pairs = pairs.collect::<Result<Vec<_>>>()?;
+    Ok(pairs.into_iter().filter(|(name, _)| !has_no_effect(name)).collect())
+}
+
+/// Changes options of a family.
 fn change(
     db: &Db,
     family: Option<&Family>,
@@ -85,14 +101,14 @@ fn change(
     names: Array<Text>,
     values: Array<Text>,
 ) -> Result<()> {
-    if len <= 0 {
-        return Err(rdb::Error::invalid_argument("no options are given"));
-    }
-    let names = names.slice(count(len))?.iter().zip(values.slice(count(len))?);
-    let pairs = names.map(|(name, value)| Ok((name.utf8()?, value.utf8()?)));
-    let pairs = pairs.collect::<Result<Vec<_>>>()?;
-    let effective: Vec<_> = pairs.into_iter().filter(|(name, _)| !has_no_effect(name)).collect();
-    Ok(db.engine().set_options(db.family(family), &effective)?)
+    let changes = changes(len, names, values)?;
+    Ok(db.engine().set_options(db.family(family), &changes)?)
+}
+
+/// Reads all files, and reports the first fault.
+fn verify(db: &Db) -> Result<()> {
+    let faults = db.engine().verify(|_| {}).faults;
+    faults.into_iter().next().map_or(Ok(()), |fault| Err(fault.error.into()))
 }
 
 /// Flushes several families.
@@ -181,6 +197,21 @@ c_api! {
         if options.close_db {
             db.engine().close()?;
         }
+    }
+
+    fn rocksdb_set_db_options(
+        db: &Db, len: i32, names: Array<Text>, values: Array<Text>, error
+    ) {
+        let changes = changes(len, names, values)?;
+        db.engine().set_db_options(&changes)?
+    }
+
+    fn rocksdb_verify_checksum(db: &Db, error) {
+        verify(db)?
+    }
+
+    fn rocksdb_verify_checksum_with_options(db: &Db, _options: &ReadOptions, error) {
+        verify(db)?
     }
 
     fn rocksdb_set_options(

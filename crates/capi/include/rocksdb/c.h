@@ -35,6 +35,7 @@ typedef struct rocksdb_compactionfiltercontext_t rocksdb_compactionfiltercontext
 typedef struct rocksdb_compactionfilterfactory_t rocksdb_compactionfilterfactory_t;
 typedef struct rocksdb_compactoptions_t rocksdb_compactoptions_t;
 typedef struct rocksdb_comparator_t rocksdb_comparator_t;
+typedef struct rocksdb_create_backup_options_t rocksdb_create_backup_options_t;
 typedef struct rocksdb_cuckoo_table_options_t rocksdb_cuckoo_table_options_t;
 typedef struct rocksdb_dbpath_t rocksdb_dbpath_t;
 typedef struct rocksdb_env_t rocksdb_env_t;
@@ -65,6 +66,7 @@ typedef struct rocksdb_pinnableslice_t rocksdb_pinnableslice_t;
 typedef struct rocksdb_ratelimiter_t rocksdb_ratelimiter_t;
 typedef struct rocksdb_readoptions_t rocksdb_readoptions_t;
 typedef struct rocksdb_restore_options_t rocksdb_restore_options_t;
+typedef struct rocksdb_size_approximation_options_t rocksdb_size_approximation_options_t;
 typedef struct rocksdb_slicetransform_t rocksdb_slicetransform_t;
 typedef struct rocksdb_snapshot_t rocksdb_snapshot_t;
 typedef struct rocksdb_sst_file_manager_t rocksdb_sst_file_manager_t;
@@ -343,6 +345,13 @@ ROCKSDB_API char* rocksdb_get(
 ROCKSDB_API char* rocksdb_get_cf(
     rocksdb_t* db, const rocksdb_readoptions_t* options, rocksdb_column_family_handle_t*
     column_family, const char* key, size_t keylen, size_t* vallen, char** errptr);
+ROCKSDB_API unsigned char rocksdb_get_into_buffer(
+    rocksdb_t* db, const rocksdb_readoptions_t* options, const char* key, size_t keylen, char*
+    buffer, size_t buffer_size, size_t* vallen, unsigned char* found, char** errptr);
+ROCKSDB_API unsigned char rocksdb_get_into_buffer_cf(
+    rocksdb_t* db, const rocksdb_readoptions_t* options, rocksdb_column_family_handle_t*
+    column_family, const char* key, size_t keylen, char* buffer, size_t buffer_size, size_t*
+    vallen, unsigned char* found, char** errptr);
 ROCKSDB_API rocksdb_pinnableslice_t* rocksdb_get_pinned(
     rocksdb_t* db, const rocksdb_readoptions_t* options, const char* key, size_t keylen, char**
     errptr);
@@ -472,6 +481,36 @@ ROCKSDB_API void rocksdb_writebatch_iterate_cf(
     klen, const char* v, size_t vlen), void (*deleted_cf)(void*, uint32_t cfid, const char* k,
     size_t klen), void (*merge_cf)(void*, uint32_t cfid, const char* k, size_t klen, const char*
     v, size_t vlen));
+ROCKSDB_API void rocksdb_writebatch_putv(
+    rocksdb_writebatch_t* b, int num_keys, const char* const* keys_list, const size_t*
+    keys_list_sizes, int num_values, const char* const* values_list, const size_t*
+    values_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_putv_cf(
+    rocksdb_writebatch_t* b, rocksdb_column_family_handle_t* column_family, int num_keys, const
+    char* const* keys_list, const size_t* keys_list_sizes, int num_values, const char* const*
+    values_list, const size_t* values_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_mergev(
+    rocksdb_writebatch_t* b, int num_keys, const char* const* keys_list, const size_t*
+    keys_list_sizes, int num_values, const char* const* values_list, const size_t*
+    values_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_mergev_cf(
+    rocksdb_writebatch_t* b, rocksdb_column_family_handle_t* column_family, int num_keys, const
+    char* const* keys_list, const size_t* keys_list_sizes, int num_values, const char* const*
+    values_list, const size_t* values_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_deletev(
+    rocksdb_writebatch_t* b, int num_keys, const char* const* keys_list, const size_t*
+    keys_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_deletev_cf(
+    rocksdb_writebatch_t* b, rocksdb_column_family_handle_t* column_family, int num_keys, const
+    char* const* keys_list, const size_t* keys_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_delete_rangev(
+    rocksdb_writebatch_t* b, int num_keys, const char* const* start_keys_list, const size_t*
+    start_keys_list_sizes, const char* const* end_keys_list, const size_t* end_keys_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_delete_rangev_cf(
+    rocksdb_writebatch_t* b, rocksdb_column_family_handle_t* column_family, int num_keys, const
+    char* const* start_keys_list, const size_t* start_keys_list_sizes, const char* const*
+    end_keys_list, const size_t* end_keys_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_verify_checksum(rocksdb_writebatch_t* b, char** errptr);
 
 /* Batches that can be read before they are written. */
 
@@ -630,6 +669,11 @@ ROCKSDB_API void rocksdb_suggest_compact_range_cf(
     start_key_len, const char* limit_key, size_t limit_key_len, char** errptr);
 ROCKSDB_API void rocksdb_wait_for_compact(
     rocksdb_t* db, rocksdb_wait_for_compact_options_t* options, char** errptr);
+ROCKSDB_API void rocksdb_set_db_options(
+    rocksdb_t* db, int count, const char* const keys[], const char* const values[], char** errptr);
+ROCKSDB_API void rocksdb_verify_checksum(rocksdb_t* db, char** errptr);
+ROCKSDB_API void rocksdb_verify_checksum_with_options(
+    rocksdb_t* db, const rocksdb_readoptions_t* options, char** errptr);
 ROCKSDB_API void rocksdb_set_options(
     rocksdb_t* db, int count, const char* const keys[], const char* const values[], char** errptr);
 ROCKSDB_API void rocksdb_set_options_cf(
@@ -649,11 +693,22 @@ ROCKSDB_API void rocksdb_cancel_all_background_work(rocksdb_t* db, unsigned char
 
 ROCKSDB_API rocksdb_livefile_t* rocksdb_livefile_create(void);
 ROCKSDB_API rocksdb_livefiles_t* rocksdb_livefiles_create(void);
+ROCKSDB_API rocksdb_size_approximation_options_t* rocksdb_size_approximation_options_create(void);
+ROCKSDB_API void rocksdb_size_approximation_options_set_include_memtables(
+    rocksdb_size_approximation_options_t* opt, unsigned char v);
+ROCKSDB_API unsigned char rocksdb_size_approximation_options_get_include_memtables(
+    rocksdb_size_approximation_options_t* opt);
+ROCKSDB_API void rocksdb_size_approximation_options_set_include_files(
+    rocksdb_size_approximation_options_t* opt, unsigned char v);
+ROCKSDB_API unsigned char rocksdb_size_approximation_options_get_include_files(
+    rocksdb_size_approximation_options_t* opt);
 ROCKSDB_API void rocksdb_livefile_destroy(rocksdb_livefile_t*);
 ROCKSDB_API void rocksdb_livefiles_destroy(const rocksdb_livefiles_t*);
 ROCKSDB_API void rocksdb_column_family_metadata_destroy(rocksdb_column_family_metadata_t* cf_meta);
 ROCKSDB_API void rocksdb_level_metadata_destroy(rocksdb_level_metadata_t* level_meta);
 ROCKSDB_API void rocksdb_sst_file_metadata_destroy(rocksdb_sst_file_metadata_t* file_meta);
+ROCKSDB_API void rocksdb_size_approximation_options_destroy(
+    rocksdb_size_approximation_options_t* options);
 ROCKSDB_API char* rocksdb_property_value(rocksdb_t* db, const char* propname);
 ROCKSDB_API char* rocksdb_property_value_cf(
     rocksdb_t* db, rocksdb_column_family_handle_t* column_family, const char* propname);
@@ -674,6 +729,15 @@ ROCKSDB_API void rocksdb_approximate_sizes_cf_with_flags(
     rocksdb_t* db, rocksdb_column_family_handle_t* column_family, int num_ranges, const char*
     const* range_start_key, const size_t* range_start_key_len, const char* const* range_limit_key,
     const size_t* range_limit_key_len, uint8_t include_flags, uint64_t* sizes, char** errptr);
+ROCKSDB_API void rocksdb_approximate_sizes_with_options(
+    rocksdb_t* db, const rocksdb_size_approximation_options_t* options, int num_ranges, const
+    char* const* range_start_key, const size_t* range_start_key_len, const char* const*
+    range_limit_key, const size_t* range_limit_key_len, uint64_t* sizes, char** errptr);
+ROCKSDB_API void rocksdb_approximate_sizes_cf_with_options(
+    rocksdb_t* db, rocksdb_column_family_handle_t* column_family, const
+    rocksdb_size_approximation_options_t* options, int num_ranges, const char* const*
+    range_start_key, const size_t* range_start_key_len, const char* const* range_limit_key, const
+    size_t* range_limit_key_len, uint64_t* sizes, char** errptr);
 ROCKSDB_API const rocksdb_livefiles_t* rocksdb_livefiles(rocksdb_t* db);
 ROCKSDB_API int rocksdb_livefiles_count(const rocksdb_livefiles_t*);
 ROCKSDB_API void rocksdb_livefiles_add(rocksdb_livefiles_t*, rocksdb_livefile_t*);
@@ -1944,10 +2008,12 @@ ROCKSDB_API void rocksdb_sstfilewriter_file_size(
 /* Backups in RocksDB's layout. */
 
 ROCKSDB_API rocksdb_restore_options_t* rocksdb_restore_options_create(void);
+ROCKSDB_API rocksdb_create_backup_options_t* rocksdb_create_backup_options_create(void);
 ROCKSDB_API void rocksdb_backup_engine_close(rocksdb_backup_engine_t* be);
 ROCKSDB_API void rocksdb_backup_engine_options_destroy(rocksdb_backup_engine_options_t*);
 ROCKSDB_API void rocksdb_restore_options_destroy(rocksdb_restore_options_t* opt);
 ROCKSDB_API void rocksdb_backup_engine_info_destroy(const rocksdb_backup_engine_info_t* info);
+ROCKSDB_API void rocksdb_create_backup_options_destroy(rocksdb_create_backup_options_t* options);
 ROCKSDB_API void rocksdb_backup_engine_options_set_share_table_files(
     rocksdb_backup_engine_options_t* opt, unsigned char v);
 ROCKSDB_API unsigned char rocksdb_backup_engine_options_get_share_table_files(
@@ -2004,6 +2070,22 @@ ROCKSDB_API void rocksdb_backup_engine_options_set_current_temperatures_override
     rocksdb_backup_engine_options_t* opt, unsigned char v);
 ROCKSDB_API unsigned char rocksdb_backup_engine_options_get_current_temperatures_override_manifest(
     rocksdb_backup_engine_options_t* opt);
+ROCKSDB_API void rocksdb_create_backup_options_set_flush_before_backup(
+    rocksdb_create_backup_options_t* opt, unsigned char v);
+ROCKSDB_API unsigned char rocksdb_create_backup_options_get_flush_before_backup(
+    rocksdb_create_backup_options_t* opt);
+ROCKSDB_API void rocksdb_create_backup_options_set_decrease_background_thread_cpu_priority(
+    rocksdb_create_backup_options_t* opt, unsigned char v);
+ROCKSDB_API unsigned char rocksdb_create_backup_options_get_decrease_background_thread_cpu_priority(
+    rocksdb_create_backup_options_t* opt);
+ROCKSDB_API void rocksdb_create_backup_options_set_background_thread_cpu_priority(
+    rocksdb_create_backup_options_t* opt, int v);
+ROCKSDB_API int rocksdb_create_backup_options_get_background_thread_cpu_priority(
+    rocksdb_create_backup_options_t* opt);
+ROCKSDB_API void rocksdb_create_backup_options_set_atomic_flush(
+    rocksdb_create_backup_options_t* opt, unsigned char v);
+ROCKSDB_API unsigned char rocksdb_create_backup_options_get_atomic_flush(
+    rocksdb_create_backup_options_t* opt);
 ROCKSDB_API rocksdb_backup_engine_options_t* rocksdb_backup_engine_options_create(
     const char* backup_dir);
 ROCKSDB_API void rocksdb_backup_engine_options_set_backup_dir(
@@ -2024,6 +2106,14 @@ ROCKSDB_API void rocksdb_backup_engine_create_new_backup(
     rocksdb_backup_engine_t* be, rocksdb_t* db, char** errptr);
 ROCKSDB_API void rocksdb_backup_engine_create_new_backup_flush(
     rocksdb_backup_engine_t* be, rocksdb_t* db, unsigned char flush_before_backup, char** errptr);
+ROCKSDB_API void rocksdb_backup_engine_create_new_backup_with_options(
+    rocksdb_backup_engine_t* be, rocksdb_t* db, const rocksdb_create_backup_options_t* options,
+    uint32_t* backup_id, char** errptr);
+ROCKSDB_API void rocksdb_backup_engine_create_new_backup_with_metadata(
+    rocksdb_backup_engine_t* be, rocksdb_t* db, const rocksdb_create_backup_options_t* options,
+    const char* app_metadata, size_t app_metadata_len, uint32_t* backup_id, char** errptr);
+ROCKSDB_API const char* rocksdb_backup_engine_info_app_metadata(
+    const rocksdb_backup_engine_info_t* info, int index, size_t* len);
 ROCKSDB_API void rocksdb_backup_engine_purge_old_backups(
     rocksdb_backup_engine_t* be, uint32_t num_backups_to_keep, char** errptr);
 ROCKSDB_API void rocksdb_backup_engine_verify_backup(
