@@ -163,7 +163,10 @@ macro_rules! c_setting {
     };
     (@set choice $name:ident $o:ident $place:expr, $value:ident) => {
         match $crate::convert::Choice::from_number($value.into()) {
-            Some(choice) => $place = choice,
+            Some(choice) => {
+                $place = choice;
+                $o.accept(stringify!($name));
+            }
             None => $o.refuse_number(stringify!($name), $value.into()),
         }
     };

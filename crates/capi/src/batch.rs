@@ -57,7 +57,7 @@ impl Db {
     /// What the engine says; why an operation could not be added.
     pub fn write(&self, options: &WriteOptions, batch: &mut Batch) -> Result<()> {
         batch.checked()?;
-        Ok(self.store.write_ref(&options.engine, &mut batch.engine)?)
+        Ok(self.store.write_ref(&options.checked()?, &mut batch.engine)?)
     }
 
     /// Writes one operation.
@@ -71,7 +71,7 @@ impl Db {
     ) -> Result<()> {
         let mut batch = flagstone::WriteBatch::new();
         add(&mut batch)?;
-        Ok(self.store.write(&options.engine, batch)?)
+        Ok(self.store.write(&options.checked()?, batch)?)
     }
 }
 

@@ -75,13 +75,33 @@ impl ReadOptions {
 /// How a write writes.
 #[derive(Default)]
 pub struct WriteOptions {
-    pub(crate) engine: engine::WriteOptions,
+    engine: engine::WriteOptions,
     memtable_insert_hint_per_batch: bool,
+    /// A priority that there is not: writes say so.
+    refused: Option<i32>,
 }
 
 impl WriteOptions {
-    fn refuse_number(&mut self, _name: &str, _number: i32) {
-        self.engine.rate_limiter_priority = None;
+    fn refuse_number(&mut self, _name: &str, number: i32) {
+        self.refused = Some(number);
+    }
+
+    fn accept(&mut self, _name: &str) {
+        self.refused = None;
+    }
+
+    /// The options as the engine takes them.
+    ///
+    /// # Errors
+    /// `Invalid argument` for a priority that there is not.
+    pub fn checked(&self) -> abi::Result<engine::WriteOptions> {
+        match self.refused {
+            Some(number) => {
+                let text = format_args!("rate_limiter_priority {number}");
+                Err(rdb::Error::invalid_argument(text))
+            }
+            None => Ok(self.engine),
+        }
     }
 }
 
@@ -94,7 +114,12 @@ pub struct FlushOptions(pub engine::FlushOptions);
 pub struct CompactOptions(pub engine::CompactRangeOptions);
 
 impl CompactOptions {
-    fn refuse_number(&mut self, _name: &str, _number: i32) {}
+    /// RocksDB takes any number for a choice; one that there is not leaves the choice as it is.
+    fn refuse_number(&mut self, name: &str, number: i32) {
+        tracing::warn!(name, number, "no such choice for a compaction");
+    }
+
+    fn accept(&mut self, _name: &str) {}
 }
 
 /// What a wait for compactions waits for.

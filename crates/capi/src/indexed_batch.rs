@@ -279,7 +279,7 @@ c_api! {
     fn rocksdb_write_writebatch_wi(
         db: &Db, options: &WriteOptions, batch: &IndexedBatch, error
     ) {
-        db.store.write(&options.engine, batch.operations()?.clone())?
+        db.store.write(&options.checked()?, batch.operations()?.clone())?
     }
 }
 

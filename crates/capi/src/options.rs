@@ -41,6 +41,11 @@ impl Options {
         self.rdb.refuse(name, Some(why));
     }
 
+    /// The option has a choice that there is.
+    fn accept(&mut self, name: &'static str) {
+        self.rdb.refuse(name, None);
+    }
+
     /// Sets an option that the engine does not act on: it has no effect, or another value than
     /// RocksDB's default fails the opening.
     fn set_known(&mut self, name: &'static str, value: &str) {

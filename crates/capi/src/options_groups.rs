@@ -47,6 +47,10 @@ impl Universal {
     fn refuse_number(&mut self, name: &'static str, number: i32) {
         self.refused = Some((name, number));
     }
+
+    fn accept(&mut self, _name: &str) {
+        self.refused = None;
+    }
 }
 
 creates! {
@@ -190,7 +194,10 @@ c_api! {
         o: &mut Options, levels: Array<i32>, len: usize
     ) {
         match levels.slice(len).map(compressions) {
-            Ok(Ok(types)) => o.rdb.db.cf.settings.compression_per_level = types,
+            Ok(Ok(types)) => {
+                o.rdb.db.cf.settings.compression_per_level = types;
+                o.rdb.refuse("compression_per_level", None);
+            }
             Ok(Err(number)) => o.refuse_number("compression_per_level", number),
             Err(error) => o.rdb.refuse("compression_per_level", Some(error)),
         }
@@ -211,8 +218,9 @@ c_api! {
 
     fn rocksdb_options_set_universal_compaction_options(o: &mut Options, universal: &Universal) {
         o.rdb.db.cf.settings.compaction_options_universal = universal.engine.clone();
-        if let Some((name, number)) = universal.refused {
-            o.refuse_number(name, number);
+        match universal.refused {
+            Some((name, number)) => o.refuse_number(name, number),
+            None => o.rdb.refuse("stop_style", None),
         }
     }
 

@@ -43,6 +43,10 @@ impl TableOptions {
         self.refuse(name, Some(number.to_string()));
     }
 
+    fn accept(&mut self, name: &'static str) {
+        self.refuse(name, None);
+    }
+
     fn refuse(&mut self, name: &'static str, value: Option<String>) {
         self.refused.retain(|(refused, _)| *refused != name);
         self.refused.extend(value.map(|value| (name, value)));

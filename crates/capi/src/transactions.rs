@@ -85,7 +85,8 @@ impl Transaction {
         old: Mut<Self>,
     ) -> *mut Tagged<Self> {
         let engine = store.transactional().begin_with(options);
-        let new = Self::around(store, engine, write.engine);
+        let write = crate::abi::or_abort("the write options of a transaction", write.checked());
+        let new = Self::around(store, engine, write);
         match crate::abi::or_abort("old_txn", old.nullable()) {
             Some(old_one) => {
                 *old_one = new;

@@ -118,3 +118,58 @@ fn the_library_exports_what_the_header_declares() {
     let declared: Vec<&str> = declared.keys().map(String::as_str).collect();
     assert_eq!(exported, declared);
 }
+
+/// Constants of the header, and the choices of the engine that they stand for.
+const CHOICES: &[(&str, &str)] = &[
+    ("rocksdb_no_compression", "CompressionType::None"),
+    ("rocksdb_snappy_compression", "CompressionType::Snappy"),
+    ("rocksdb_zlib_compression", "CompressionType::Zlib"),
+    ("rocksdb_bz2_compression", "CompressionType::Bzip2"),
+    ("rocksdb_lz4_compression", "CompressionType::Lz4"),
+    ("rocksdb_lz4hc_compression", "CompressionType::Lz4hc"),
+    ("rocksdb_zstd_compression", "CompressionType::Zstd"),
+    ("rocksdb_level_compaction", "CompactionStyle::Level"),
+    ("rocksdb_universal_compaction", "CompactionStyle::Universal"),
+    ("rocksdb_fifo_compaction", "CompactionStyle::Fifo"),
+    ("rocksdb_k_by_compensated_size_compaction_pri", "CompactionPri::ByCompensatedSize"),
+    ("rocksdb_k_oldest_largest_seq_first_compaction_pri", "CompactionPri::OldestLargestSeqFirst"),
+    ("rocksdb_k_oldest_smallest_seq_first_compaction_pri", "CompactionPri::OldestSmallestSeqFirst"),
+    ("rocksdb_k_min_overlapping_ratio_compaction_pri", "CompactionPri::MinOverlappingRatio"),
+    ("rocksdb_k_round_robin_compaction_pri", "CompactionPri::RoundRobin"),
+    ("rocksdb_similar_size_compaction_stop_style", "CompactionStopStyle::SimilarSize"),
+    ("rocksdb_total_size_compaction_stop_style", "CompactionStopStyle::TotalSize"),
+    (
+        "rocksdb_tolerate_corrupted_tail_records_recovery",
+        "RecoveryMode::TolerateCorruptedTailRecords",
+    ),
+    ("rocksdb_absolute_consistency_recovery", "RecoveryMode::AbsoluteConsistency"),
+    ("rocksdb_point_in_time_recovery", "RecoveryMode::PointInTimeRecovery"),
+    ("rocksdb_skip_any_corrupted_records_recovery", "RecoveryMode::SkipAnyCorruptedRecords"),
+    ("rocksdb_prepopulate_blob_disable", "PrepopulateBlobCache::Disable"),
+    ("rocksdb_prepopulate_blob_flush_only", "PrepopulateBlobCache::FlushOnly"),
+    ("rocksdb_block_based_table_index_type_binary_search", "IndexType::BinarySearch"),
+    ("rocksdb_block_based_table_index_type_hash_search", "IndexType::HashSearch"),
+    ("rocksdb_block_based_table_index_type_two_level_index_search", "IndexType::TwoLevel"),
+    (
+        "rocksdb_block_based_table_data_block_index_type_binary_search",
+        "DataBlockIndexType::BinarySearch",
+    ),
+    (
+        "rocksdb_block_based_table_data_block_index_type_binary_search_and_hash",
+        "DataBlockIndexType::BinaryAndHash",
+    ),
+    ("rocksdb_statistics_level_all", "const ALL: i32"),
+    ("rocksdb_statistics_level_except_detailed_timers", "const EXCEPT_DETAILED_TIMERS: i32"),
+];
+
+#[test]
+fn numbers_are_those_of_the_header() {
+    let header = common::read("include/rocksdb/c.h");
+    let sources = common::read("src/convert.rs") + &common::read("src/options.rs");
+    for (constant, choice) in CHOICES {
+        let declared = header.split_once(&format!("  {constant} = ")).map(|(_, rest)| rest);
+        let number = declared.unwrap().split([',', '\n']).next().unwrap();
+        let row = [format!("{number} = {choice},"), format!("{choice} = {number};")];
+        assert!(row.iter().any(|row| sources.contains(row)), "{constant}: {}", row.join(" or "));
+    }
+}
