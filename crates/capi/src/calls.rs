@@ -136,6 +136,20 @@ pub struct WaitOptions {
 #[derive(Default)]
 pub struct IngestOptions(pub IngestExternalFileOptions);
 
+/// How WAL records that wait in memory are written.
+#[derive(Default)]
+pub struct FlushWalOptions {
+    pub(crate) sync: bool,
+    priority: Option<engine::IoPriority>,
+}
+
+impl FlushWalOptions {
+    /// It has no effect: records are written by the caller.
+    fn refuse_number(&mut self, _name: &str, _number: i32) {}
+
+    fn accept(&mut self, _name: &str) {}
+}
+
 handles! {
     ReadOptions = "readoptions",
     WriteOptions = "writeoptions",
@@ -143,6 +157,7 @@ handles! {
     CompactOptions = "compactoptions",
     WaitOptions = "wait_for_compact_options",
     IngestOptions = "ingestexternalfileoptions",
+    FlushWalOptions = "flushwaloptions",
 }
 
 creates! {
@@ -152,6 +167,7 @@ creates! {
     rocksdb_compactoptions_create: CompactOptions,
     rocksdb_wait_for_compact_options_create: WaitOptions,
     rocksdb_ingestexternalfileoptions_create: IngestOptions,
+    rocksdb_flushwaloptions_create: FlushWalOptions,
 }
 
 destroys! {
@@ -161,6 +177,7 @@ destroys! {
     rocksdb_compactoptions_destroy: CompactOptions,
     rocksdb_wait_for_compact_options_destroy: WaitOptions,
     rocksdb_ingestexternalfileoptions_destroy: IngestOptions,
+    rocksdb_flushwaloptions_destroy: FlushWalOptions,
 }
 
 c_settings! { "rocksdb_readoptions", ReadOptions, |o| {
@@ -196,6 +213,11 @@ c_settings! { "rocksdb_writeoptions", WriteOptions, |o| {
 c_settings! { "rocksdb_flushoptions", FlushOptions, |o| {
     value u8, wait: o.0.wait;
     value u8, allow_write_stall: o.0.allow_write_stall;
+} }
+
+c_settings! { "rocksdb_flushwaloptions", FlushWalOptions, |o| {
+    value u8, sync: o.sync;
+    choice i32, rate_limiter_priority: o.priority;
 } }
 
 c_settings! { "rocksdb_compactoptions", CompactOptions, |o| {

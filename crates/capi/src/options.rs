@@ -1,10 +1,12 @@
 //! Options of a database and of a column family: numbers and truth values. `components.rs` sets
 //! what is made of callbacks, `options_groups.rs` several at once.
 
+use std::ffi::c_char;
+
 use flagstone_rocksdb as rdb;
 use flagstone_rocksdb::parts::has_no_effect;
 
-use crate::abi::handles;
+use crate::abi::{Out, handles};
 use crate::api::{c_api, c_settings, creates, destroys};
 use crate::convert::is_default;
 use crate::logger::log_level;
@@ -265,6 +267,12 @@ fn stats_level(number: i32) -> rdb::statistics::StatsLevel {
 const EXCEPT_DETAILED_TIMERS: i32 = 3;
 const ALL: i32 = 5;
 
+/// A text that stays until the option changes.
+fn lend(text: &str, len: Out<usize>) -> *const c_char {
+    len.set(text.len());
+    text.as_ptr().cast()
+}
+
 // Those that also set the log, the statistics or a directory.
 c_api! {
     fn rocksdb_options_set_info_log_level(o: &mut Options, level: i32) {
@@ -317,6 +325,14 @@ c_api! {
 
     fn rocksdb_options_set_db_log_dir(o: &mut Options, path: path) {
         o.rdb.set_db_log_dir(path);
+    }
+
+    fn rocksdb_options_get_wal_dir(o: &Options, len: Out<usize>) -> *const c_char {
+        lend(&o.rdb.db.db.wal_dir, len)
+    }
+
+    fn rocksdb_options_get_db_log_dir(o: &Options, len: Out<usize>) -> *const c_char {
+        lend(o.known("db_log_dir"), len)
     }
 
     fn rocksdb_options_compaction_readahead_size(o: &mut Options, bytes: usize) {

@@ -7,7 +7,7 @@ use flagstone_rocksdb::parts::Access;
 use crate::abi::{Array, Bytes, Handle, Out, Ref, Tagged, Text, count, handles, keys, make};
 use crate::api::{c_api, c_settings, creates, destroys};
 use crate::batch::{Batch, id};
-use crate::calls::{FlushOptions, ReadOptions, WriteOptions};
+use crate::calls::{FlushOptions, FlushWalOptions, ReadOptions, WriteOptions};
 use crate::db::{Db, Families, Family, open, open_with};
 use crate::ingest::Checkpoint;
 use crate::iterator::Iter;
@@ -160,6 +160,24 @@ c_api! {
         db: &TransactionDb, options: &FlushOptions, list: Array<Ref<Family>>, len: i32, error
     ) {
         flush_all(&db.0.store, &families(list, count(len))?, options)?
+    }
+
+    fn rocksdb_transactiondb_flush_wal_with_options(
+        db: &TransactionDb, options: &FlushWalOptions, error
+    ) {
+        db.0.engine().flush_wal(options.sync)?
+    }
+
+    fn rocksdb_optimistictransactiondb_property_value(
+        db: &OptimisticDb, name: cstr
+    ) -> *mut c_char {
+        property(db.0.engine(), db.0.store.default_family(), name)
+    }
+
+    fn rocksdb_optimistictransactiondb_property_int(
+        db: &OptimisticDb, name: cstr, value: Out<u64>
+    ) -> i32 {
+        int_property(db.0.engine(), db.0.store.default_family(), name, value)
     }
 
     fn rocksdb_transactiondb_flush_wal(db: &TransactionDb, sync: flag, error) {

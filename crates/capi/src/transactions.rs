@@ -414,6 +414,38 @@ c_api! {
         Answers { values, sizes, errors }.fill(found);
     }
 
+    fn rocksdb_transaction_multi_get_for_update(
+        transaction: &mut Transaction, options: &ReadOptions, len: usize, list: Array<Bytes>,
+        list_sizes: Array<usize>, values: Array<*mut c_char>, sizes: Array<usize>,
+        errors: Array<*mut c_char>
+    ) {
+        let found = match keys(list, list_sizes, len) {
+            Ok(wanted) => {
+                let one = |key| transaction.get_for_update(options, None, key, true);
+                wanted.into_iter().map(one).collect()
+            }
+            Err(error) => all_fail(len, &error),
+        };
+        Answers { values, sizes, errors }.fill(found);
+    }
+
+    fn rocksdb_transaction_multi_get_for_update_cf(
+        transaction: &mut Transaction, options: &ReadOptions, families_of: Array<Ref<Family>>,
+        len: usize, list: Array<Bytes>, list_sizes: Array<usize>, values: Array<*mut c_char>,
+        sizes: Array<usize>, errors: Array<*mut c_char>
+    ) {
+        let found = match (keys(list, list_sizes, len), families_of.slice(len)) {
+            (Ok(wanted), Ok(families)) => {
+                let one = |(key, family): (&[u8], &Ref<Family>)| {
+                    transaction.get_for_update(options, Some(family.get()?), key, true)
+                };
+                wanted.into_iter().zip(families).map(one).collect()
+            }
+            (Err(error), _) | (_, Err(error)) => all_fail(len, &error),
+        };
+        Answers { values, sizes, errors }.fill(found);
+    }
+
     fn rocksdb_transaction_create_iterator(
         transaction: &Transaction, options: &ReadOptions
     ) -> *mut Tagged<Iter> {

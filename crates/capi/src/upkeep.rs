@@ -11,7 +11,7 @@ use flagstone_rocksdb::parts::{Store, has_no_effect};
 
 use crate::abi::{Array, Ref, Result, Text, count};
 use crate::api::c_api;
-use crate::calls::{CompactOptions, FlushOptions, ReadOptions, WaitOptions};
+use crate::calls::{CompactOptions, FlushOptions, FlushWalOptions, ReadOptions, WaitOptions};
 use crate::db::{Db, Family};
 use crate::reading::families;
 
@@ -148,6 +148,10 @@ c_api! {
 
     fn rocksdb_flush_wal(db: &Db, sync: flag, error) {
         db.engine().flush_wal(sync)?
+    }
+
+    fn rocksdb_flush_wal_with_options(db: &Db, options: &FlushWalOptions, error) {
+        db.engine().flush_wal(options.sync)?
     }
 
     fn rocksdb_compact_range(db: &Db, begin: ?[u8], end: ?[u8]) {

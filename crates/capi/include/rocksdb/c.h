@@ -44,6 +44,7 @@ typedef struct rocksdb_export_import_files_metadata_t rocksdb_export_import_file
 typedef struct rocksdb_fifo_compaction_options_t rocksdb_fifo_compaction_options_t;
 typedef struct rocksdb_filterpolicy_t rocksdb_filterpolicy_t;
 typedef struct rocksdb_flushoptions_t rocksdb_flushoptions_t;
+typedef struct rocksdb_flushwaloptions_t rocksdb_flushwaloptions_t;
 typedef struct rocksdb_hyper_clock_cache_options_t rocksdb_hyper_clock_cache_options_t;
 typedef struct rocksdb_import_column_family_options_t rocksdb_import_column_family_options_t;
 typedef struct rocksdb_ingestexternalfileoptions_t rocksdb_ingestexternalfileoptions_t;
@@ -647,6 +648,8 @@ ROCKSDB_API void rocksdb_flush_cfs(
     rocksdb_t* db, const rocksdb_flushoptions_t* options, rocksdb_column_family_handle_t**
     column_family, int num_column_families, char** errptr);
 ROCKSDB_API void rocksdb_flush_wal(rocksdb_t* db, unsigned char sync, char** errptr);
+ROCKSDB_API void rocksdb_flush_wal_with_options(
+    rocksdb_t* db, const rocksdb_flushwaloptions_t* options, char** errptr);
 ROCKSDB_API void rocksdb_compact_range(
     rocksdb_t* db, const char* start_key, size_t start_key_len, const char* limit_key, size_t
     limit_key_len);
@@ -1207,6 +1210,8 @@ ROCKSDB_API void rocksdb_options_set_statistics_level(rocksdb_options_t*, int le
 ROCKSDB_API int rocksdb_options_get_statistics_level(rocksdb_options_t*);
 ROCKSDB_API void rocksdb_options_set_wal_dir(rocksdb_options_t*, const char*);
 ROCKSDB_API void rocksdb_options_set_db_log_dir(rocksdb_options_t*, const char*);
+ROCKSDB_API const char* rocksdb_options_get_wal_dir(rocksdb_options_t* opt, size_t* size);
+ROCKSDB_API const char* rocksdb_options_get_db_log_dir(rocksdb_options_t* opt, size_t* size);
 ROCKSDB_API void rocksdb_options_compaction_readahead_size(rocksdb_options_t*, size_t);
 ROCKSDB_API size_t rocksdb_options_get_compaction_readahead_size(rocksdb_options_t*);
 ROCKSDB_API void rocksdb_options_set_access_hint_on_compaction_start(rocksdb_options_t*, int);
@@ -1713,6 +1718,7 @@ ROCKSDB_API rocksdb_flushoptions_t* rocksdb_flushoptions_create(void);
 ROCKSDB_API rocksdb_compactoptions_t* rocksdb_compactoptions_create(void);
 ROCKSDB_API rocksdb_wait_for_compact_options_t* rocksdb_wait_for_compact_options_create(void);
 ROCKSDB_API rocksdb_ingestexternalfileoptions_t* rocksdb_ingestexternalfileoptions_create(void);
+ROCKSDB_API rocksdb_flushwaloptions_t* rocksdb_flushwaloptions_create(void);
 ROCKSDB_API void rocksdb_readoptions_destroy(rocksdb_readoptions_t*);
 ROCKSDB_API void rocksdb_writeoptions_destroy(rocksdb_writeoptions_t*);
 ROCKSDB_API void rocksdb_flushoptions_destroy(rocksdb_flushoptions_t*);
@@ -1720,6 +1726,7 @@ ROCKSDB_API void rocksdb_compactoptions_destroy(rocksdb_compactoptions_t*);
 ROCKSDB_API void rocksdb_wait_for_compact_options_destroy(rocksdb_wait_for_compact_options_t* opt);
 ROCKSDB_API void rocksdb_ingestexternalfileoptions_destroy(
     rocksdb_ingestexternalfileoptions_t* opt);
+ROCKSDB_API void rocksdb_flushwaloptions_destroy(rocksdb_flushwaloptions_t* options);
 ROCKSDB_API void rocksdb_readoptions_set_verify_checksums(
     rocksdb_readoptions_t* opt, unsigned char v);
 ROCKSDB_API unsigned char rocksdb_readoptions_get_verify_checksums(rocksdb_readoptions_t* opt);
@@ -1796,6 +1803,11 @@ ROCKSDB_API unsigned char rocksdb_flushoptions_get_wait(rocksdb_flushoptions_t* 
 ROCKSDB_API void rocksdb_flushoptions_set_allow_write_stall(
     rocksdb_flushoptions_t* opt, unsigned char v);
 ROCKSDB_API unsigned char rocksdb_flushoptions_get_allow_write_stall(rocksdb_flushoptions_t* opt);
+ROCKSDB_API void rocksdb_flushwaloptions_set_sync(rocksdb_flushwaloptions_t* opt, unsigned char v);
+ROCKSDB_API unsigned char rocksdb_flushwaloptions_get_sync(rocksdb_flushwaloptions_t* opt);
+ROCKSDB_API void rocksdb_flushwaloptions_set_rate_limiter_priority(
+    rocksdb_flushwaloptions_t* opt, int v);
+ROCKSDB_API int rocksdb_flushwaloptions_get_rate_limiter_priority(rocksdb_flushwaloptions_t* opt);
 ROCKSDB_API void rocksdb_compactoptions_set_exclusive_manual_compaction(
     rocksdb_compactoptions_t*, unsigned char);
 ROCKSDB_API unsigned char rocksdb_compactoptions_get_exclusive_manual_compaction(
@@ -2212,6 +2224,12 @@ ROCKSDB_API void rocksdb_transactiondb_flush_cf(
 ROCKSDB_API void rocksdb_transactiondb_flush_cfs(
     rocksdb_transactiondb_t* txn_db, const rocksdb_flushoptions_t* options,
     rocksdb_column_family_handle_t** column_families, int num_column_families, char** errptr);
+ROCKSDB_API void rocksdb_transactiondb_flush_wal_with_options(
+    rocksdb_transactiondb_t* txn_db, const rocksdb_flushwaloptions_t* options, char** errptr);
+ROCKSDB_API char* rocksdb_optimistictransactiondb_property_value(
+    rocksdb_optimistictransactiondb_t* db, const char* propname);
+ROCKSDB_API int rocksdb_optimistictransactiondb_property_int(
+    rocksdb_optimistictransactiondb_t* db, const char* propname, uint64_t* out_val);
 ROCKSDB_API void rocksdb_transactiondb_flush_wal(
     rocksdb_transactiondb_t* txn_db, unsigned char sync, char** errptr);
 ROCKSDB_API void rocksdb_transactiondb_write(
@@ -2389,6 +2407,15 @@ ROCKSDB_API void rocksdb_transaction_multi_get(
     const* keys_list, const size_t* keys_list_sizes, char** values_list, size_t*
     values_list_sizes, char** errs);
 ROCKSDB_API void rocksdb_transaction_multi_get_cf(
+    rocksdb_transaction_t* txn, const rocksdb_readoptions_t* options, const
+    rocksdb_column_family_handle_t* const* column_families, size_t num_keys, const char* const*
+    keys_list, const size_t* keys_list_sizes, char** values_list, size_t* values_list_sizes,
+    char** errs);
+ROCKSDB_API void rocksdb_transaction_multi_get_for_update(
+    rocksdb_transaction_t* txn, const rocksdb_readoptions_t* options, size_t num_keys, const char*
+    const* keys_list, const size_t* keys_list_sizes, char** values_list, size_t*
+    values_list_sizes, char** errs);
+ROCKSDB_API void rocksdb_transaction_multi_get_for_update_cf(
     rocksdb_transaction_t* txn, const rocksdb_readoptions_t* options, const
     rocksdb_column_family_handle_t* const* column_families, size_t num_keys, const char* const*
     keys_list, const size_t* keys_list_sizes, char** values_list, size_t* values_list_sizes,
