@@ -26,6 +26,7 @@ pub trait Handle: Sized {
     const NAME: &'static str;
     /// The name that its tag is made of. Bindings pass a database with transactions, which has the
     /// same layout, where a plain one is asked for.
+    #[cfg(debug_assertions)]
     const KIND: &'static str = Self::NAME;
 }
 

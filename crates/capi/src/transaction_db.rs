@@ -33,11 +33,13 @@ handles! { TransactionDbOptions = "transactiondb_options", }
 
 impl Handle for TransactionDb {
     const NAME: &'static str = "rocksdb_transactiondb_t";
+    #[cfg(debug_assertions)]
     const KIND: &'static str = Db::KIND;
 }
 
 impl Handle for OptimisticDb {
     const NAME: &'static str = "rocksdb_optimistictransactiondb_t";
+    #[cfg(debug_assertions)]
     const KIND: &'static str = Db::KIND;
 }
 

@@ -315,6 +315,8 @@ const TABLES: &[TableCase] = &[
 
 /// Setters that no OPTIONS file shows; other tests have them.
 const SHOWN_ELSEWHERE: &[&str] = &[
+    // Of any name: setters call it.
+    "note",
     "set_env",
     "set_write_buffer_manager",
     "set_ratelimiter",
