@@ -56,6 +56,7 @@ use crate::db::opening::following::wals::WalTail;
 use crate::db::opening::open::no_database;
 use crate::db::settings::{data_paths, memtable_settings};
 use crate::db::tables::{Tables, of_named_file, read_mode};
+use crate::db::tree::damage::note_suspects;
 use crate::db::tree::directories::is_database;
 use crate::db::tree::following::{self, FollowedMemtables};
 use crate::db::tree::state::LiveWal;
@@ -182,6 +183,8 @@ impl Following {
     /// new.
     fn catch_up(&self) -> Result<bool> {
         let mut tail = self.tail.lock();
+        // A report of damage keeps the state that met it, and so its files.
+        note_suspects(&self.now().inner().tree);
         let caught_up = tail.catch_up();
         *self.failure.lock() = caught_up.as_ref().err().cloned();
         let state = caught_up?;
