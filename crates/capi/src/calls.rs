@@ -1,5 +1,7 @@
 //! Options of single calls.
 
+use std::time::Duration;
+
 use flagstone::IngestExternalFileOptions;
 use flagstone::options::{self as engine};
 use flagstone_rocksdb as rdb;
@@ -124,13 +126,7 @@ impl CompactOptions {
 
 /// What a wait for compactions waits for.
 #[derive(Default)]
-pub struct WaitOptions {
-    pub(crate) flush: bool,
-    pub(crate) close_db: bool,
-    pub(crate) timeout_us: u64,
-    abort_on_pause: bool,
-    wait_for_purge: bool,
-}
+pub struct WaitOptions(pub engine::WaitForCompactOptions);
 
 /// How tables are ingested.
 #[derive(Default)]
@@ -233,11 +229,10 @@ c_settings! { "rocksdb_compactoptions", CompactOptions, |o| {
 } }
 
 c_settings! { "rocksdb_wait_for_compact_options", WaitOptions, |o| {
-    value u8, abort_on_pause: o.abort_on_pause;
-    value u8, flush: o.flush;
-    value u8, close_db: o.close_db;
-    value u64, timeout: o.timeout_us;
-    value u8, wait_for_purge: o.wait_for_purge;
+    value u8, abort_on_pause: o.0.abort_on_pause;
+    value u8, flush: o.0.flush;
+    value u8, close_db: o.0.close_db;
+    value u8, wait_for_purge: o.0.wait_for_purge;
 } }
 
 c_settings! { "rocksdb_ingestexternalfileoptions", IngestOptions, |o| {
@@ -261,6 +256,14 @@ const ALL: i32 = 0;
 const BLOCK_CACHE: i32 = 1;
 
 c_api! {
+    fn rocksdb_wait_for_compact_options_set_timeout(o: &mut WaitOptions, microseconds: u64) {
+        o.0.timeout = (microseconds > 0).then(|| Duration::from_micros(microseconds));
+    }
+
+    fn rocksdb_wait_for_compact_options_get_timeout(o: &WaitOptions) -> u64 {
+        o.0.timeout.map_or(0, |limit| limit.as_micros() as u64)
+    }
+
     fn rocksdb_readoptions_set_snapshot(o: &mut ReadOptions, snapshot: ?Snapshot) {
         o.engine.snapshot = snapshot.and_then(|snapshot| snapshot.engine().cloned());
     }

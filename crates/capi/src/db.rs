@@ -16,14 +16,12 @@ use crate::api::{c_api, destroys};
 use crate::cache::Cache;
 use crate::env::Env;
 use crate::options::Options;
-use crate::upkeep::Manual;
 
 /// An open database. What reads and writes it shares the store, which closes when the last is gone
 /// or when C closes it.
 #[derive(Clone)]
 pub struct Db {
     pub(crate) store: Arc<Store>,
-    pub(crate) manual: Arc<Manual>,
 }
 
 /// A column family of an open database.
@@ -58,7 +56,7 @@ impl Db {
 
     /// The handle of a database that was opened.
     pub fn of(store: Arc<Store>) -> Self {
-        Self { store, manual: Arc::default() }
+        Self { store }
     }
 
     /// Gives the directory up, also if iterators or families are left.

@@ -1,11 +1,7 @@
 //! Flushes, compactions, options that change while a database is open, and files.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
 use flagstone::CompactRangeOptions;
 use flagstone::db::ColumnFamily;
-use flagstone::options::CompactionControl;
 use flagstone_rocksdb as rdb;
 use flagstone_rocksdb::parts::{Store, has_no_effect};
 
@@ -15,53 +11,6 @@ use crate::calls::{CompactOptions, FlushOptions, FlushWalOptions, ReadOptions, W
 use crate::db::{Db, Family};
 use crate::reading::families;
 
-/// Compactions that the program asks for, and whether it lets them run.
-#[derive(Default)]
-pub struct Manual {
-    state: Mutex<ManualState>,
-}
-
-#[derive(Default)]
-struct ManualState {
-    /// How often they were disabled and not enabled again. As in RocksDB, enabling counts before
-    /// disabling, too.
-    disabled: i64,
-    running: Vec<Arc<CompactionControl>>,
-}
-
-impl Manual {
-    fn locked(&self) -> MutexGuard<'_, ManualState> {
-        // No panic leaves the list half changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The control of a compaction that begins; none if it must not.
-    fn begin(&self) -> Option<Arc<CompactionControl>> {
-        let mut state = self.locked();
-        if state.disabled > 0 {
-            return None;
-        }
-        let control = CompactionControl::new();
-        state.running.push(Arc::clone(&control));
-        Some(control)
-    }
-
-    fn end(&self, control: &Arc<CompactionControl>) {
-        self.locked().running.retain(|running| !Arc::ptr_eq(running, control));
-    }
-
-    fn disable(&self) {
-        let mut state = self.locked();
-        state.disabled = state.disabled.saturating_add(1);
-        state.running.iter().for_each(|control| control.cancel());
-    }
-
-    fn enable(&self) {
-        let mut state = self.locked();
-        state.disabled = state.disabled.saturating_sub(1);
-    }
-}
-
 /// Compacts a range. C has no place for an error here.
 fn compact(
     db: &Db,
@@ -70,12 +19,9 @@ fn compact(
     begin: Option<&[u8]>,
     end: Option<&[u8]>,
 ) {
-    let Some(control) = db.manual.begin() else { return };
-    let options = CompactRangeOptions { control: Some(Arc::clone(&control)), ..options.clone() };
-    if let Err(error) = db.engine().compact_range(db.family(family), begin, end, &options) {
+    if let Err(error) = db.engine().compact_range(db.family(family), begin, end, options) {
         tracing::warn!(%error, "a compaction that the program asked for");
     }
-    db.manual.end(&control);
 }
 
 /// Options by RocksDB's names and texts, without those that have no effect.
@@ -173,11 +119,15 @@ c_api! {
     }
 
     fn rocksdb_disable_manual_compaction(db: &Db) {
-        db.manual.disable();
+        if let Err(error) = db.engine().disable_manual_compaction() {
+            tracing::warn!(%error, "disabling compactions that the program asks for");
+        }
     }
 
     fn rocksdb_enable_manual_compaction(db: &Db) {
-        db.manual.enable();
+        if let Err(error) = db.engine().enable_manual_compaction() {
+            tracing::warn!(%error, "enabling compactions that the program asks for");
+        }
     }
 
     fn rocksdb_suggest_compact_range(db: &Db, begin: ?[u8], end: ?[u8], error) {
@@ -191,16 +141,7 @@ c_api! {
     }
 
     fn rocksdb_wait_for_compact(db: &Db, options: &WaitOptions, error) {
-        if options.flush {
-            db.engine().flush_all()?;
-        }
-        match options.timeout_us {
-            0 => db.engine().wait_for_compactions()?,
-            limit => db.engine().wait_for_compactions_within(Duration::from_micros(limit))?,
-        }
-        if options.close_db {
-            db.engine().close()?;
-        }
+        db.engine().wait_for_compact(&options.0)?
     }
 
     fn rocksdb_set_db_options(
@@ -246,8 +187,16 @@ c_api! {
         db.engine().enable_file_deletions(false)?;
     }
 
-    fn rocksdb_cancel_all_background_work(db: &Db, _wait: flag) {
-        if let Err(error) = db.engine().close() {
+    fn rocksdb_pause_background_work(db: &Db, error) {
+        db.engine().pause_background_work()?
+    }
+
+    fn rocksdb_continue_background_work(db: &Db, error) {
+        db.engine().continue_background_work()?
+    }
+
+    fn rocksdb_cancel_all_background_work(db: &Db, wait: flag) {
+        if let Err(error) = db.engine().cancel_all_background_work(wait) {
             tracing::warn!(%error, "ending background work");
         }
     }

@@ -690,6 +690,8 @@ ROCKSDB_API void rocksdb_delete_file_in_range_cf(
     start_key_len, const char* limit_key, size_t limit_key_len, char** errptr);
 ROCKSDB_API void rocksdb_disable_file_deletions(rocksdb_t* db, char** errptr);
 ROCKSDB_API void rocksdb_enable_file_deletions(rocksdb_t* db, char** errptr);
+ROCKSDB_API void rocksdb_pause_background_work(rocksdb_t* db, char** errptr);
+ROCKSDB_API void rocksdb_continue_background_work(rocksdb_t* db, char** errptr);
 ROCKSDB_API void rocksdb_cancel_all_background_work(rocksdb_t* db, unsigned char wait);
 
 /* What a database tells of itself: properties, sizes, files. */

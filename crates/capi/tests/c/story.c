@@ -551,6 +551,51 @@ static void errors(void) {
   rocksdb_options_destroy(options);
 }
 
+/* Background work that waits for the program, and a program that waits for it. */
+static void background_work(void) {
+  rocksdb_options_t* options = creating();
+  rocksdb_t* db = rocksdb_open(options, in("background"), &error);
+  OK();
+  rocksdb_wait_for_compact_options_t* wait = rocksdb_wait_for_compact_options_create();
+  rocksdb_wait_for_compact_options_set_flush(wait, 1);
+  rocksdb_wait_for_compact_options_set_timeout(wait, 60 * 1000000);
+  CHECK(rocksdb_wait_for_compact_options_get_timeout(wait) == 60 * 1000000);
+  put(db, "a", "1");
+  rocksdb_wait_for_compact(db, wait, &error);
+  OK();
+  char* tables = rocksdb_property_value(db, "rocksdb.num-files-at-level0");
+  CHECK(tables != NULL && strcmp(tables, "1") == 0);
+  rocksdb_free(tables);
+
+  rocksdb_pause_background_work(db, &error);
+  OK();
+  rocksdb_wait_for_compact_options_set_flush(wait, 0);
+  rocksdb_wait_for_compact_options_set_abort_on_pause(wait, 1);
+  rocksdb_wait_for_compact(db, wait, &error);
+  CHECK(failed_with("Operation aborted: "));
+  rocksdb_continue_background_work(db, &error);
+  OK();
+  rocksdb_continue_background_work(db, &error);
+  CHECK(failed_with("Invalid argument: "));
+  rocksdb_wait_for_compact(db, wait, &error);
+  OK();
+
+  rocksdb_disable_manual_compaction(db);
+  rocksdb_compact_range(db, NULL, 0, NULL, 0);
+  tables = rocksdb_property_value(db, "rocksdb.num-files-at-level0");
+  CHECK(tables != NULL && strcmp(tables, "1") == 0);
+  rocksdb_free(tables);
+  rocksdb_enable_manual_compaction(db);
+  rocksdb_compact_range(db, NULL, 0, NULL, 0);
+  tables = rocksdb_property_value(db, "rocksdb.num-files-at-level0");
+  CHECK(tables != NULL && strcmp(tables, "0") == 0);
+  rocksdb_free(tables);
+  rocksdb_cancel_all_background_work(db, 0);
+  rocksdb_wait_for_compact_options_destroy(wait);
+  rocksdb_close(db);
+  rocksdb_options_destroy(options);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   snprintf(directory, sizeof(directory), "%s", arguments[1]);
@@ -560,6 +605,7 @@ int main(int count, char** arguments) {
   copies();
   transactions();
   errors();
+  background_work();
   puts("done");
   return 0;
 }
