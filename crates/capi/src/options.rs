@@ -124,9 +124,9 @@ c_settings! { "rocksdb_options", Options, |o| {
         "enforce_write_buffer_manager_during_recovery";
     known u8, fast_sst_open: "fast_sst_open";
     known u8, flush_verify_memtable_count: "flush_verify_memtable_count";
-    known u64, follower_catchup_retry_count: "follower_catchup_retry_count";
-    known u64, follower_catchup_retry_wait_ms: "follower_catchup_retry_wait_ms";
-    known u64, follower_refresh_catchup_period_ms: "follower_refresh_catchup_period_ms";
+    value u64, follower_catchup_retry_count: o.rdb.db.db.follower_catchup_retry_count;
+    value u64, follower_catchup_retry_wait_ms: o.rdb.db.db.follower_catchup_retry_wait_ms;
+    value u64, follower_refresh_catchup_period_ms: o.rdb.db.db.follower_refresh_catchup_period_ms;
     known u8, is_fd_close_on_exec: "is_fd_close_on_exec";
     known i32, max_bgerror_resume_count: "max_bgerror_resume_count";
     known u64, max_compaction_trigger_wakeup_seconds: "max_compaction_trigger_wakeup_seconds";
@@ -142,8 +142,8 @@ c_settings! { "rocksdb_options", Options, |o| {
     known u8, skip_checking_sst_file_sizes_on_db_open: "skip_checking_sst_file_sizes_on_db_open";
     known u8, skip_stats_update_on_db_open: "skip_stats_update_on_db_open";
     known u32, stats_dump_period_sec: "stats_dump_period_sec";
-    known usize, stats_history_buffer_size: "stats_history_buffer_size";
-    known u32, stats_persist_period_sec: "stats_persist_period_sec";
+    value usize, stats_history_buffer_size: o.rdb.db.db.stats_history_buffer_size;
+    value u32, stats_persist_period_sec: o.rdb.db.db.stats_persist_period_sec;
     known i32, table_cache_numshardbits: "table_cache_numshardbits";
     known u8, track_and_verify_wals: "track_and_verify_wals";
     known u8, track_and_verify_wals_in_manifest: "track_and_verify_wals_in_manifest";
