@@ -4,10 +4,11 @@
 //! which says so if the pointer cannot be right. Beyond that the proofs rest on what the header
 //! asks of the caller: a pointer to an object comes from the function that makes such objects and
 //! was not destroyed; a length is that of the bytes at the pointer, and they stay during the call;
-//! an object that the header does not call `const` is used by one thread at a time.
+//! an object is changed (`Mut`) or destroyed (`Own`) by one thread, and used by no other meanwhile.
+//! Any number of threads may share what a `Ref` reads.
 //!
-//! An object begins with a tag in debug builds. What is destroyed stays in quarantine for a while,
-//! with another tag, so that the check of a stale pointer reads no freed memory.
+//! An object begins with a tag in debug builds. The last 4,096 that were destroyed stay in
+//! quarantine, with another tag, so that the check of a stale pointer to them reads no freed memory.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem::ManuallyDrop;

@@ -20,7 +20,7 @@
 //! | any other type | that type | that type |
 //! | `error`, the last one | `char** errptr` | the body may use `?` |
 //!
-//! A function with `error` reports what fails, and panics. Any other ends the process with a
+//! A function with `error` reports failures and panics. Any other ends the process with a
 //! message if a pointer cannot be right.
 
 /// Declares functions.

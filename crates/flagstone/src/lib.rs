@@ -52,8 +52,7 @@
 //!
 //! **Change several keys at once.** A [`WriteBatch`] takes place as a whole or not at all, in
 //! however many families. [`Family::update`] changes one key to what follows from its value.
-//! [`Db::transact`] reads and writes in a [`Transaction`], and tries again if somebody else wrote
-//! what it read. In a [`TransactionDb`] keys are locked instead.
+//! [`Db::transact`] reads and writes in a [`Transaction`], and tries again after a conflict. In a [`TransactionDb`] keys are locked instead.
 //!
 //! ```
 //! # use flagstone::{Db, WriteBatch};
@@ -105,8 +104,8 @@
 //! # }
 //! ```
 //!
-//! **Count without reading.** A merge operator brings values and what is merged into them together
-//! later; [`ColumnFamilyOptions::merge_with`] takes a closure.
+//! **Count without reading.** A merge operator combines a value and its operands later;
+//! [`ColumnFamilyOptions::merge_with`] takes a closure.
 //!
 //! ```
 //! # use flagstone::Db;

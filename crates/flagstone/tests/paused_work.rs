@@ -16,7 +16,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{
     CompactFilesOptions, CompactRangeOptions, Options, WaitForCompactOptions, WriteOptions,
 };
-use testkit::{settings, steps};
+use testkit::{FaultFs, settings, steps};
 
 fn at_once() -> WaitForCompactOptions {
     WaitForCompactOptions { timeout: Some(Duration::ZERO), ..WaitForCompactOptions::default() }
@@ -98,6 +98,45 @@ fn closing_ends_a_pause() {
     assert_eq!(code(db.continue_background_work()), Code::ShutdownInProgress);
     drop(db);
     assert_eq!(Db::open("/db", &options).unwrap().get("key").unwrap().unwrap(), "value");
+}
+
+/// What began between the end of all pauses and the last flush had closing wait for ever.
+#[test]
+fn a_database_that_is_being_closed_is_not_paused() {
+    let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
+    let options = settings::tiny(&steps::world(Arc::new(fs.clone()), 1));
+    let db = Db::open("/db", &options).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(b"key", b"value").unwrap();
+    db.write_with(&WriteOptions::unlogged(), batch).unwrap();
+    let (answers, own) = (Arc::new(Mutex::new(Vec::new())), db.clone());
+    let noted = answers.clone();
+    fs.before_each(move |_, path| {
+        if path.extension().is_some_and(|extension| extension == "sst") {
+            noted.lock().unwrap().push(own.pause_background_work());
+        }
+    });
+    db.close().unwrap();
+    fs.before_each(|_, _| {});
+    let answers = std::mem::take(&mut *answers.lock().unwrap());
+    assert!(!answers.is_empty(), "a table was written");
+    answers.into_iter().for_each(|answer| assert_eq!(code(answer), Code::ShutdownInProgress));
+}
+
+/// Without `abort_on_pause` it would wait for as long as they are aborted.
+#[test]
+fn waiting_ends_where_compactions_are_aborted() {
+    let db = Db::open("/db", &stepping(&[("level0_file_num_compaction_trigger", "2")])).unwrap();
+    for value in ["one", "two"] {
+        db.put("key", value).unwrap();
+        db.flush_all().unwrap();
+    }
+    db.abort_all_compactions().unwrap();
+    let hurried = WaitForCompactOptions { abort_on_pause: true, ..Default::default() };
+    assert_eq!(code(db.wait_for_compact(&hurried)), Code::Aborted);
+    assert_eq!(code(db.wait_for_compact(&at_once())), Code::TimedOut);
+    db.resume_all_compactions().unwrap();
+    db.wait_for_compact(&hurried).unwrap();
 }
 
 /// A filter that says when a compaction has begun, and keeps it until it is told to go on.

@@ -436,8 +436,7 @@ impl Db {
         FamiliesCursor::over(families, |family| family.cursor(&options))
     }
 
-    /// All families as they are now. What it sees stays on the disk until its last clone is
-    /// dropped.
+    /// A snapshot of all families. The data that it sees is kept until its last clone is dropped.
     #[doc(alias = "GetSnapshot")]
     #[track_caller]
     pub fn snapshot(&self) -> Snapshot {
@@ -471,10 +470,9 @@ impl Db {
     }
 
     /// Ends all compactions, requested ones too, and returns when they have ended, after at most
-    /// some 1,000 entries each. What they have written is removed. None begins until
-    /// [`Db::resume_all_compactions`] was called as often: those that are requested are
-    /// `Incomplete`, with the subcode `CompactionAborted`. Writers that are stopped
-    /// because compactions are behind wait as long.
+    /// some 1,000 entries each. What they have written is removed. None begins until as many calls
+    /// of [`Db::resume_all_compactions`]; requests fail with `Incomplete`, subcode
+    /// `CompactionAborted`. Writers stalled by compactions wait, too.
     ///
     /// # Errors
     /// As [`Db::pause_background_work`].
@@ -515,8 +513,8 @@ impl Db {
 
     /// Ends background work for good: what was written without the WAL is flushed, compactions end
     /// soon, and from then on the database can only be read. With `wait` that is [`Db::close`];
-    /// without, the call does not wait for running work, and the database keeps its directory until
-    /// it is closed or dropped.
+    /// without, the call waits for that flush alone, and the database keeps its directory until it
+    /// is closed or dropped.
     ///
     /// # Errors
     /// As [`Db::close`].
@@ -525,11 +523,13 @@ impl Db {
         self.engine().cancel_all_background_work(wait)
     }
 
-    /// Waits until neither flushes nor compactions have anything left to do, as `options` say.
+    /// Waits until neither flushes nor compactions have anything left to do. While background work
+    /// is paused, or compactions are aborted, that is until it goes on.
     ///
     /// # Errors
-    /// Why the database takes no more writes; `TimedOut`; `Aborted` if background work is paused
-    /// and `options.abort_on_pause` is set; those of the flush and of closing.
+    /// Why the database takes no more writes; `ShutdownInProgress`; `TimedOut`; `Aborted` if
+    /// `options.abort_on_pause` is set and background work is paused or compactions are aborted;
+    /// those of the flush and of closing.
     #[doc(alias = "WaitForCompact")]
     pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
         self.engine().wait_for_compact(options)
@@ -539,7 +539,7 @@ impl Db {
     /// loss of power, as after [`Db::sync_wal`]; unlogged ones are flushed to tables, unless
     /// `avoid_flush_during_shutdown` is set. Writes through any handle fail afterwards
     /// (`ShutdownInProgress`); reads still find what it held, until a file that they need is gone.
-    /// The same happens when the last handle is dropped, but there nobody hears of errors.
+    /// The same happens when the last handle is dropped, but errors are not reported.
     ///
     /// # Errors
     /// `IoError` if the write-ahead log cannot be brought to an end.

@@ -70,8 +70,9 @@ impl Family {
     /// - `InvalidArgument`: key and value are 4 GiB or more together.
     /// - `IoError` with subcode `NoSpace`: the disk is full, and the write did not take place.
     ///   Writes are taken again once there is room.
-    /// - Any other `IoError`, and each of a write that asks for a sync: the next opening finds the
-    ///   write as a whole or not at all. With subcode `Poisoned` no write is taken before that.
+    /// - Any other `IoError`: the next opening finds the write as a whole or not at all. So does it
+    ///   after any `IoError` of a write that asks for a sync. After subcode `Poisoned` writes fail
+    ///   until then.
     /// - `ColumnFamilyDropped`; `ShutdownInProgress` after the database was closed.
     /// - In a [`TransactionDb`](crate::TransactionDb): `TimedOut` with subcode `LockTimeout` if a
     ///   transaction held the key for longer than `default_lock_timeout`.

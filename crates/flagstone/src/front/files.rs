@@ -9,8 +9,8 @@ use crate::front::family::Family;
 use crate::options::IngestExternalFileOptions;
 
 impl Family {
-    /// Makes tables that an [`SstFileWriter`](crate::SstFileWriter) or RocksDB's wrote part of the
-    /// family, all or none, without rewriting them. Their entries are newer than all that was
+    /// Adds to the family tables that were written by an [`SstFileWriter`](crate::SstFileWriter) or
+    /// RocksDB's, all or none, without rewriting them. Their entries are newer than all that was
     /// written before; of several tables the later one wins. Snapshots do not see them.
     ///
     /// The tables are durable when the call returns. It flushes memtables that have keys in the

@@ -17,8 +17,9 @@ use crate::front::shown::Shown;
 /// It has a directory of its own, with a hard link of each table and blob file that it reads, or a
 /// copy where a link fails, as between devices. So what it shows stays, whatever becomes of the
 /// followed database, the leader. [`Follower::now`] is a state of that as a [`Db`], which refuses
-/// writes (`NotSupported`) and never changes. It refreshes by itself
-/// (`follower_refresh_catchup_period_ms`), and by [`Follower::catch_up`].
+/// writes (`NotSupported`) and never changes. A refresh comes every
+/// `follower_refresh_catchup_period_ms`, and with [`Follower::catch_up`]. Without `atomic_flush`
+/// families may be of different moments: a batch may be visible in one of them only.
 ///
 /// While a link exists, the leader's disk does not get back the space of a file that it removes,
 /// and Flagstone as the leader punches no holes into blob files. What the follower no longer needs
@@ -44,18 +45,18 @@ pub struct Follower {
 }
 
 impl Builder {
-    /// Follows what the database, which another process may write, has flushed, with all families
-    /// that it has, also those that are created later. `directory` is the follower's own; it is
-    /// made if it is not there.
+    /// Follows what another process has flushed to the database, in all families, including later
+    /// ones. `directory` is the follower's own; it is made if it is not there.
     ///
-    /// Opens all files of the database. Costs as much as [`Builder::open_read_only`], and a hard
+    /// Opens all files of the database, and raises the process's soft limit of open files. Costs as much as [`Builder::open_read_only`], and a hard
     /// link for each file; on another device than the database's, a copy of each file, also when
     /// the directory has them from an earlier follower.
     ///
     /// # Errors
-    /// As [`Builder::open_read_only`]; `InvalidArgument` if the directory has files of a database
-    /// that no follower has put there, or those of another database; `Busy` if another follower has
-    /// it; `TryAgain` if the other process changed its files again and again meanwhile.
+    /// As [`Builder::open_read_only`]; `InvalidArgument` if the directory is the leader's, or has
+    /// files of a database that no follower has put there, or those of another database; `Busy` if
+    /// another follower has it; `TryAgain` if the other process changed its files again and again
+    /// meanwhile; `IoError` if there are more files than the process may have open.
     #[doc(alias = "OpenAsFollower")]
     pub fn open_follower(self, directory: impl AsRef<Path>) -> Result<Follower> {
         let families = self.all_families()?;
@@ -81,7 +82,8 @@ impl Follower {
     }
 
     /// Refreshes: goes on to what the leader has flushed by now. Returns whether there was anything
-    /// new. Costs time for what is new alone.
+    /// new. Costs time for new edits of the MANIFEST and for each file of the families concerned,
+    /// and a link or copy for each new file.
     ///
     /// # Errors
     /// It stays as it was, and the next refresh tries again. `TryAgain` if the leader changed its
@@ -93,7 +95,7 @@ impl Follower {
         self.engine.catch_up()
     }
 
-    /// Why the last refresh failed, if it did: how to learn of those that come by themselves.
+    /// Why the last refresh, requested or automatic, failed; `None` if it did not.
     pub fn failure(&self) -> Option<Error> {
         self.engine.failure()
     }

@@ -16,8 +16,8 @@ use crate::front::shown::Shown;
 ///
 /// What it shows is a state of that database, as of the last [`Secondary::catch_up`].
 /// [`Secondary::now`] is that state as a [`Db`], which has all that reads, and refuses writes
-/// (`NotSupported`). It never changes: who keeps it, or a [`Family`] or iterator of it, sees the
-/// same to the end, as of a snapshot. Files that the other process removes stay readable.
+/// (`NotSupported`). It never changes: like a snapshot, it and its families and iterators go on
+/// showing that state. Files that the other process removes stay readable.
 ///
 /// ```
 /// # fn main() -> flagstone::Result<()> {
@@ -37,9 +37,8 @@ pub struct Secondary {
 }
 
 impl Builder {
-    /// Follows the database, which another process may write, with all families that it has, also
-    /// those that are created later. `directory` is the secondary's own, for its info files; it is
-    /// made if it is not there.
+    /// Follows the database, which another process may write, with all families, including later
+    /// ones. `directory` is the secondary's own, and stays empty; it is made if it is not there.
     ///
     /// Opens all files of the database. Costs as much as [`Builder::open_read_only`].
     ///

@@ -13,10 +13,13 @@ impl Family {
     /// value, or `None` if there is none; if it returns `None`, the key is deleted.
     ///
     /// No other write of the key takes place between the read and this write. If another writer is
-    /// faster, `change` is called again with the new value, after a pause that grows, so it should
-    /// change nothing else. In a [`TransactionDb`](crate::TransactionDb) the key is locked
-    /// meanwhile, and `change` must not write it otherwise. [`Db::transact`](crate::Db::transact)
-    /// changes several keys, or gives up.
+    /// faster, `change` is called again with the new value, after a pause that grows and without a
+    /// limit, so it should change nothing else. In a [`TransactionDb`](crate::TransactionDb) the
+    /// key is locked meanwhile; a write of it by `change` itself would wait for
+    /// `default_lock_timeout` and fail. [`Db::transact`](crate::Db::transact) changes several keys,
+    /// and gives up after 100 retries.
+    ///
+    /// Nothing is written where there is no value and `change` returns `None`.
     ///
     /// Where values expire, the new one lives as long as any other of the family. A
     /// [merge](Family::merge) of the key costs less, because it reads nothing.
@@ -54,7 +57,7 @@ impl Family {
         self.update_with(key, &WriteOptions::new(), change)
     }
 
-    /// The same, written as `options` say.
+    /// As [`Family::update`], with `options`.
     ///
     /// # Errors
     /// As [`Family::update`].

@@ -257,8 +257,8 @@ impl Default for CompactRangeOptions {
 /// Options of waiting for background work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WaitForCompactOptions {
-    /// Fails with `Aborted` while background work is paused (default: false). Otherwise the wait
-    /// lasts until it goes on.
+    /// Fails with `Aborted` while background work is paused, or compactions are aborted (default:
+    /// false). Otherwise the wait lasts until they go on.
     pub abort_on_pause: bool,
     /// Flushes all families first (default: false).
     pub flush: bool,

@@ -107,8 +107,7 @@ impl Db {
     /// `NotSupported` if the database is open for reading; `ShutdownInProgress`.
     pub fn pause_background_work(&self) -> Result<()> {
         self.check_changes()?;
-        paused_work::pause_work(&self.inner().tree);
-        Ok(())
+        paused_work::pause_work(&self.inner().tree)
     }
 
     /// Takes back one call of [`Db::pause_background_work`].
@@ -121,10 +120,9 @@ impl Db {
     }
 
     /// Ends all compactions, requested ones too, and returns when they have ended, after at most
-    /// some 1,000 entries each. What they have written is removed. None begins until
-    /// [`Db::resume_all_compactions`] was called as often: those that are requested are
-    /// `Incomplete`, with the subcode `CompactionAborted`. Writers that are stopped
-    /// because compactions are behind wait as long.
+    /// some 1,000 entries each. What they have written is removed. None begins until as many calls
+    /// of [`Db::resume_all_compactions`]; requests fail with `Incomplete`, subcode
+    /// `CompactionAborted`. Writers stalled by compactions wait, too.
     ///
     /// # Errors
     /// As [`Db::pause_background_work`].

@@ -231,7 +231,7 @@ impl Tree {
             self.context.poison.check()?;
             self.context.check_open()?;
             if ends_on_pause {
-                check_not_paused(&state)?;
+                check_not_paused(self, &state)?;
             }
             damage::take_back_outnumbered(self, &mut state);
             if !state.flushes_go_on() && state.running.compactions == 0 {

@@ -52,9 +52,15 @@ impl Drop for RequestedCompaction<'_> {
 
 /// Begins no flush and no automatic compaction, and punches no holes, until
 /// [`continue_work`] was called as often. Waits for those that run.
-pub(in crate::db) fn pause_work(tree: &Tree) {
+///
+/// # Errors
+/// `ShutdownInProgress` once the database is being closed, which a pause would hold up.
+pub(in crate::db) fn pause_work(tree: &Tree) -> Result<()> {
     let _asleep = tree.background.sleep_for_them();
     let mut state = tree.state.lock();
+    if state.paused.is_over {
+        return Err(Error::new(Code::ShutdownInProgress, "the database is closing"));
+    }
     state.paused.flushes += 1;
     state.paused.compactions += 1;
     // Some wait for work only as long as it is not paused.
@@ -62,6 +68,7 @@ pub(in crate::db) fn pause_work(tree: &Tree) {
     while state.running.flushes > 0 || state.running.compactions > 0 {
         tree.wait_for_progress(&mut state, None);
     }
+    Ok(())
 }
 
 /// # Errors
@@ -80,6 +87,7 @@ pub(in crate::db) fn continue_work(tree: &Tree) -> Result<()> {
 /// The database is being closed: what it writes last is flushed.
 pub(in crate::db) fn end_pauses(tree: &Tree) {
     let mut state = tree.state.lock();
+    state.paused.is_over = true;
     let ended = std::mem::take(&mut state.paused.flushes);
     state.paused.compactions -= ended;
     if ended > 0 {
@@ -114,9 +122,9 @@ pub(in crate::db) fn resume_compactions(tree: &Tree) -> Result<()> {
 }
 
 /// # Errors
-/// `Aborted` while background work is paused.
+/// `Aborted` while background work is paused, or compactions are aborted.
 pub(in crate::db) fn check_work_goes_on(tree: &Tree) -> Result<()> {
-    check_not_paused(&tree.state.lock())
+    check_not_paused(tree, &tree.state.lock())
 }
 
 /// How often compactions were aborted and not resumed.
@@ -172,10 +180,14 @@ fn look_again(tree: &Tree, state: &mut MutexGuard<'_, State>) {
 }
 
 /// # Errors
-/// `Aborted` while background work is paused.
-pub(in crate::db) fn check_not_paused(state: &State) -> Result<()> {
-    if state.paused.flushes == 0 {
+/// `Aborted` while background work is paused, or compactions are aborted.
+pub(in crate::db) fn check_not_paused(tree: &Tree, state: &State) -> Result<()> {
+    let message = if state.paused.flushes > 0 {
+        "background work is paused"
+    } else if aborts(tree) > 0 {
+        "all compactions are aborted"
+    } else {
         return Ok(());
-    }
-    Err(Error::new(Code::Aborted, "background work is paused"))
+    };
+    Err(Error::new(Code::Aborted, message))
 }

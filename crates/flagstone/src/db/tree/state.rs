@@ -162,6 +162,8 @@ pub(in crate::db) struct Paused {
     pub(in crate::db) compactions: usize,
     /// While above zero, no flush starts.
     pub(in crate::db) flushes: usize,
+    /// The database is being closed: nothing is paused any more.
+    pub(in crate::db) is_over: bool,
 }
 
 /// What the state lock guards.

@@ -7,7 +7,7 @@ use crate::front::transaction::{Transaction, TransactionState};
 use crate::options::WriteOptions;
 use crate::transactions::TransactionOptions;
 
-/// How [`Db::transact_with`] goes about it.
+/// Options of [`Db::transact_with`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactOptions {
     /// How often it tries again after a conflict; 100 by default.
@@ -59,16 +59,17 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// What `work` returns; `Busy`, `TryAgain` and the time-out of a lock count as conflicts there,
-    /// too, and are returned only by the last of 101 attempts. As [`Transaction::commit`]. Whatever
-    /// error `work` returns, nothing is written, and what it prepared is rolled back. If `work`
-    /// itself commits the transaction or rolls it back, that stands; what is committed is not tried
-    /// again.
+    /// What `work` returns, and as [`Transaction::commit`]. `Busy`, `TryAgain` and the time-out of a
+    /// lock count as conflicts, also where `work` returns them: up to 100 retries follow, so a key
+    /// that another transaction keeps locked may cost 100 times its lock time-out. After an error
+    /// nothing is written, and what `work` prepared is rolled back; if that fails, the error is
+    /// that of the rollback, and the transaction stays prepared. If `work` itself commits the
+    /// transaction or rolls it back, that stands; what is committed is not tried again.
     pub fn transact<T>(&self, work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         self.transact_with(&TransactOptions::default(), work)
     }
 
-    /// The same, as `options` say.
+    /// As [`Db::transact`], with `options`.
     ///
     /// # Errors
     /// As [`Db::transact`].
@@ -124,7 +125,7 @@ impl Db {
         self.try_transact_with(&TransactOptions::default(), work)
     }
 
-    /// The same, as `options` say.
+    /// As [`Db::try_transact`], with `options`.
     ///
     /// # Errors
     /// As [`Db::try_transact`].

@@ -22,8 +22,8 @@ pub struct Secondary {
 
 impl Secondary {
     /// Follows the database in `path` with all of its families, also those that are created later,
-    /// each with `options.cf`. `directory` is the secondary's own, for its info files; it is made
-    /// if it is not there.
+    /// each with `options.cf`. `directory` is the secondary's own, and stays empty; it is made if
+    /// it is not there.
     ///
     /// Costs as much as an opening for reading.
     ///
