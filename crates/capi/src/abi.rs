@@ -8,7 +8,7 @@
 //! Any number of threads may share what a `Ref` reads.
 //!
 //! An object begins with a tag in debug builds. The last 4,096 that were destroyed stay in
-//! quarantine, with another tag, so that the check of a stale pointer to them reads no freed memory.
+//! quarantine, with another tag, so that the check of a pointer to them reads no freed memory.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem::ManuallyDrop;

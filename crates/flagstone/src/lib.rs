@@ -52,7 +52,8 @@
 //!
 //! **Change several keys at once.** A [`WriteBatch`] takes place as a whole or not at all, in
 //! however many families. [`Family::update`] changes one key to what follows from its value.
-//! [`Db::transact`] reads and writes in a [`Transaction`], and tries again after a conflict. In a [`TransactionDb`] keys are locked instead.
+//! [`Db::transact`] reads and writes in a [`Transaction`], and tries again after a conflict. In a
+//! [`TransactionDb`] keys are locked instead.
 //!
 //! ```
 //! # use flagstone::{Db, WriteBatch};

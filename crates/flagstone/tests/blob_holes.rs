@@ -317,7 +317,7 @@ impl FileAround for SlowFile {
         let Slow { hands, holes, in_vain } = &*self.1;
         hands.advance(1);
         // A hole gives back what is allocated, and a file system may put that off.
-        std::fs::File::open(self.0.path()).and_then(|file| file.sync_all()).unwrap();
+        OsFileSystem.reopen_writable(self.0.path())?.sync()?;
         let count = holes.fetch_add(1, Ordering::Relaxed) + 1;
         if *in_vain > 0 && count.is_multiple_of(*in_vain) {
             Ok(true)

@@ -48,9 +48,10 @@ impl Builder {
     /// Follows what another process has flushed to the database, in all families, including later
     /// ones. `directory` is the follower's own; it is made if it is not there.
     ///
-    /// Opens all files of the database, and raises the process's soft limit of open files. Costs as much as [`Builder::open_read_only`], and a hard
-    /// link for each file; on another device than the database's, a copy of each file, also when
-    /// the directory has them from an earlier follower.
+    /// Opens all files of the database, and raises the process's soft limit of open files. Costs
+    /// as much as [`Builder::open_read_only`], and a hard link for each file; on another device
+    /// than the database's, a copy of each file, also when the directory has them from an earlier
+    /// follower.
     ///
     /// # Errors
     /// As [`Builder::open_read_only`]; `InvalidArgument` if the directory is the leader's, or has

@@ -59,11 +59,11 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// What `work` returns, and as [`Transaction::commit`]. `Busy`, `TryAgain` and the time-out of a
-    /// lock count as conflicts, also where `work` returns them: up to 100 retries follow, so a key
-    /// that another transaction keeps locked may cost 100 times its lock time-out. After an error
-    /// nothing is written, and what `work` prepared is rolled back; if that fails, the error is
-    /// that of the rollback, and the transaction stays prepared. If `work` itself commits the
+    /// What `work` returns, and as [`Transaction::commit`]. `Busy`, `TryAgain` and the time-out of
+    /// a lock count as conflicts, also where `work` returns them: up to 100 retries follow, so a
+    /// key that another transaction keeps locked may cost 100 times its lock time-out. After an
+    /// error nothing is written, and what `work` prepared is rolled back; if that fails, the error
+    /// is that of the rollback, and the transaction stays prepared. If `work` itself commits the
     /// transaction or rolls it back, that stands; what is committed is not tried again.
     pub fn transact<T>(&self, work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         self.transact_with(&TransactOptions::default(), work)
