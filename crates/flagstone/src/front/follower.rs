@@ -60,14 +60,12 @@ impl Builder {
     /// meanwhile; `IoError` if there are more files than the process may have open.
     #[doc(alias = "OpenAsFollower")]
     pub fn open_follower(self, directory: impl AsRef<Path>) -> Result<Follower> {
-        let families = self.all_families()?;
-        let named: Vec<_> =
-            families.iter().map(|(name, family, _)| (name.as_str(), family.clone())).collect();
-        let (path, options) = (self.path(), self.shown_options());
-        let others = Some(options.cf.clone());
-        let engine =
-            db::Follower::open_with_others(directory.as_ref(), path, options, &named, others)?;
-        let shown = Shown::new(self, families, &engine.now())?;
+        let (engine, shown) = self.follow(|path, options, families, others| {
+            let own = directory.as_ref();
+            let engine = db::Follower::open_with_others(own, path, options, families, others)?;
+            let first = engine.now();
+            Ok((engine, first))
+        })?;
         Ok(Follower { engine, shown })
     }
 }

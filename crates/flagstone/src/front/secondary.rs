@@ -48,14 +48,12 @@ impl Builder {
     #[doc(alias = "OpenAsSecondary")]
     #[doc(alias = "open_as_secondary")]
     pub fn open_secondary(self, directory: impl AsRef<Path>) -> Result<Secondary> {
-        let families = self.all_families()?;
-        let named: Vec<_> =
-            families.iter().map(|(name, family, _)| (name.as_str(), family.clone())).collect();
-        let (path, options) = (self.path(), self.shown_options());
-        let others = Some(options.cf.clone());
-        let engine =
-            db::Secondary::open_with_others(path, directory.as_ref(), options, &named, others)?;
-        let shown = Shown::new(self, families, &engine.now())?;
+        let (engine, shown) = self.follow(|path, options, families, others| {
+            let own = directory.as_ref();
+            let engine = db::Secondary::open_with_others(path, own, options, families, others)?;
+            let first = engine.now();
+            Ok((engine, first))
+        })?;
         Ok(Secondary { engine, shown })
     }
 }

@@ -1,6 +1,7 @@
 //! A database that is followed, as a state that its readers see.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::Result;
@@ -8,7 +9,7 @@ use crate::base::sync::{ArcSwap, Mutex};
 use crate::db;
 use crate::front::builder::{Builder, Opened, open_by};
 use crate::front::database::Db;
-use crate::options::ColumnFamilyOptions;
+use crate::options::{ColumnFamilyOptions, Options};
 use crate::ttl::TtlOptions;
 
 /// The newest state of a database that is followed, with the times that values live for.
@@ -19,9 +20,31 @@ pub(super) struct Shown {
     now: ArcSwap<Db>,
 }
 
+impl Builder {
+    /// Follows a database with all families, including later ones. `open` is given where it is, the
+    /// options, the families that are named or found, and the options of all others; it returns
+    /// what follows, and the first state.
+    pub(super) fn follow<E>(
+        self,
+        open: impl FnOnce(
+            &Path,
+            &Options,
+            &[(&str, ColumnFamilyOptions)],
+            Option<ColumnFamilyOptions>,
+        ) -> Result<(E, db::Db)>,
+    ) -> Result<(E, Shown)> {
+        let families = self.all_families()?;
+        let named: Vec<_> =
+            families.iter().map(|(name, family, _)| (name.as_str(), family.clone())).collect();
+        let options = self.shown_options();
+        let (engine, first) = open(self.path(), options, &named, Some(options.cf.clone()))?;
+        Ok((engine, Shown::new(self, families, &first)?))
+    }
+}
+
 impl Shown {
     /// The first state; `families` are those that `how` names or found.
-    pub(super) fn new(how: Builder, families: Vec<Opened>, first: &db::Db) -> Result<Self> {
+    fn new(how: Builder, families: Vec<Opened>, first: &db::Db) -> Result<Self> {
         let ttls: BTreeMap<_, _> = families.into_iter().map(|(name, _, ttl)| (name, ttl)).collect();
         let first = state(&how, &ttls, first)?;
         Ok(Self { how, ttls: Mutex::new(ttls), now: ArcSwap::from_pointee(first) })

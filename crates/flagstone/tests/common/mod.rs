@@ -239,3 +239,29 @@ impl Referee {
         testkit::crash::compare_with_rocksdb(&self.0, scenario, seed, count)
     }
 }
+
+/// The newest of batches that are numbered from 1 on; 0 if there is none. Each puts its number, as
+/// text, as `last` and as one of 60 keys, into `default` and into `blue`.
+///
+/// # Panics
+/// When the state is not one that there was between two of them.
+pub fn newest_batch(state: &Db) -> u64 {
+    let blue = state.column_family("blue").expect("family 'blue'");
+    let number_in = |family: &ColumnFamily, key: &str| {
+        let value = state.get_cf(family, key).expect("a lookup");
+        value.map_or(0, |value| {
+            let text = std::str::from_utf8(&value).expect("a text");
+            text.parse::<u64>().expect("a number")
+        })
+    };
+    let default = state.default_column_family();
+    let newest = number_in(default, "last");
+    assert_eq!(number_in(&blue, "last"), newest);
+    for back in 0..60.min(newest) {
+        let number = newest - back;
+        let key = format!("key{}", number % 60);
+        assert_eq!(number_in(default, &key), number);
+        assert_eq!(number_in(&blue, &key), number);
+    }
+    newest
+}
