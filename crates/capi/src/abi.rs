@@ -5,7 +5,8 @@
 //! asks of the caller: a pointer to an object comes from the function that makes such objects and
 //! was not destroyed; a length is that of the bytes at the pointer, and they stay during the call;
 //! an object is changed (`Mut`) or destroyed (`Own`) by one thread, and used by no other meanwhile.
-//! Any number of threads may share what a `Ref` reads.
+//! Any number of threads may share a database, a family, options and caches through `Ref`;
+//! iterators, batches, transactions and writers, which are not `Sync`, belong to one at a time.
 //!
 //! An object begins with a tag in debug builds. The last 4,096 that were destroyed stay in
 //! quarantine, with another tag, so that the check of a pointer to them reads no freed memory.
@@ -257,7 +258,7 @@ impl Bytes {
         Self(bytes.as_ptr().cast())
     }
 
-    /// So many bytes. None may be anywhere.
+    /// The first `len` bytes. NULL is an error unless `len` is 0.
     pub fn get<'a>(self, len: usize) -> Result<&'a [u8]> {
         match self.nullable(len)? {
             Some(bytes) => Ok(bytes),
@@ -266,7 +267,7 @@ impl Bytes {
         }
     }
 
-    /// So many bytes, or nothing for NULL.
+    /// The first `len` bytes, or nothing for NULL.
     pub fn nullable<'a>(self, len: usize) -> Result<Option<&'a [u8]>> {
         if self.0.is_null() {
             return Ok(None);
@@ -276,7 +277,7 @@ impl Bytes {
                 "{len} bytes are more than there can be"
             )));
         }
-        // SAFETY: not NULL, and by the module's contract so many bytes lie there during the call.
+        // SAFETY: not NULL, and by the module's contract `len` bytes lie there during the call.
         Ok(Some(unsafe { std::slice::from_raw_parts(self.0.cast(), len) }))
     }
 }
@@ -361,7 +362,7 @@ impl<T> Clone for Array<T> {
 impl<T> Copy for Array<T> {}
 
 impl<T: Copy> Array<T> {
-    /// So many elements.
+    /// The first `len` elements. NULL is an error unless `len` is 0.
     pub fn slice<'a>(self, len: usize) -> Result<&'a [T]> {
         if len == 0 {
             return Ok(&[]);
@@ -369,14 +370,14 @@ impl<T: Copy> Array<T> {
         if self.0.is_null() {
             return Err(null("an array"));
         }
-        // SAFETY: not NULL, and by the module's contract so many elements lie there.
+        // SAFETY: not NULL, and by the module's contract `len` elements lie there.
         Ok(unsafe { std::slice::from_raw_parts(self.0, len) })
     }
 
     /// Stores the first elements.
     pub fn fill(self, elements: &[T]) {
         if !self.0.is_null() {
-            // SAFETY: by the module's contract there is room for so many elements.
+            // SAFETY: by the module's contract there is room for the elements.
             unsafe { std::ptr::copy(elements.as_ptr(), self.0, elements.len()) };
         }
     }
@@ -384,13 +385,13 @@ impl<T: Copy> Array<T> {
     /// Stores one element. NULL is a caller that does not want it.
     pub fn set(self, at: usize, value: T) {
         if !self.0.is_null() {
-            // SAFETY: by the module's contract there is room for so many elements.
+            // SAFETY: by the module's contract the array has an element `at`.
             unsafe { self.0.add(at).write(value) };
         }
     }
 }
 
-/// The elements of an array of so many pointers, which a C `int` counts.
+/// A length that C gives as an `int`; a negative one is 0.
 pub fn count(number: i32) -> usize {
     usize::try_from(number).unwrap_or_default()
 }

@@ -180,7 +180,7 @@ pub fn int_property(
     }
 }
 
-/// The ranges of an estimate: so many keys to begin with, and as many to end before.
+/// The ranges of an estimate: `len` keys to begin with, and as many to end before.
 struct Ranges {
     len: i32,
     begins: (Array<Bytes>, Array<usize>),

@@ -3,11 +3,9 @@
 use std::ffi::c_char;
 use std::sync::Arc;
 
-use flagstone::batch::Operation;
+use flagstone::Value;
 use flagstone::db::ColumnFamily;
 use flagstone::reports::LockMode;
-use flagstone::{Value, WideColumns};
-use flagstone_rocksdb as rdb;
 use flagstone_rocksdb::parts::{Cursor, Store};
 
 use crate::abi::{
@@ -156,36 +154,7 @@ impl Transaction {
 
     /// Makes the changes of a batch, one after the other, behind those that there are.
     fn rebuild(&mut self, batch: &flagstone::WriteBatch) -> Result<()> {
-        let families = self.store.db().column_families();
-        let store = Arc::clone(&self.store);
-        let family_of = |id| {
-            let found = families.iter().find(|family| family.id() == id);
-            let missing = || rdb::Error::invalid_argument(format_args!("no column family {id:?}"));
-            found.map(|family| store.transactional().family_of(family)).ok_or_else(missing)
-        };
-        let engine = &mut self.engine;
-        for operation in batch.iter() {
-            match operation? {
-                Operation::Put { cf, key, value } => engine.put(&family_of(cf)?, key, value)?,
-                Operation::Merge { cf, key, operand } => {
-                    engine.merge(&family_of(cf)?, key, operand)?;
-                }
-                Operation::Delete { cf, key } => engine.delete(&family_of(cf)?, key)?,
-                Operation::SingleDelete { cf, key } => {
-                    engine.single_delete(&family_of(cf)?, key)?;
-                }
-                Operation::PutEntity { cf, key, entity } => {
-                    let columns = WideColumns::decode(entity)?;
-                    engine.put_entity(&family_of(cf)?, key, columns.iter())?;
-                }
-                Operation::LogData(_) | Operation::Noop => {}
-                other => {
-                    let message = format_args!("a transaction cannot do {other:?}");
-                    return Err(rdb::Error::not_supported(message));
-                }
-            }
-        }
-        Ok(())
+        self.store.rebuild(&mut self.engine, batch)
     }
 }
 

@@ -272,7 +272,8 @@ impl WaitForCompactOptions {
         &self.engine
     }
 
-    /// Fails with `Operation aborted` while background work is paused. Default: false.
+    /// Fails with `Operation aborted` while background work is paused, or compactions are aborted.
+    /// Default: false.
     pub fn set_abort_on_pause(&mut self, v: bool) {
         self.engine.abort_on_pause = v;
     }

@@ -3,8 +3,6 @@
 use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flagstone::WideColumns;
-use flagstone::batch::Operation;
 use flagstone::db::ColumnFamily as EngineFamily;
 
 use crate::column_family::AsColumnFamilyRef;
@@ -212,34 +210,6 @@ impl<DB> Transaction<'_, DB> {
         &self,
         writebatch: &WriteBatchWithTransaction<true>,
     ) -> Result<(), Error> {
-        let families = self.store.db().column_families();
-        let family_of = |id| {
-            let found = families.iter().find(|family| family.id() == id);
-            let missing = || Error::invalid_argument(format_args!("no column family {id:?}"));
-            found.map(|family| self.family(family)).ok_or_else(missing)
-        };
-        let mut engine = self.engine();
-        for operation in writebatch.inner.iter() {
-            match operation? {
-                Operation::Put { cf, key, value } => engine.put(&family_of(cf)?, key, value)?,
-                Operation::Merge { cf, key, operand } => {
-                    engine.merge(&family_of(cf)?, key, operand)?;
-                }
-                Operation::Delete { cf, key } => engine.delete(&family_of(cf)?, key)?,
-                Operation::SingleDelete { cf, key } => {
-                    engine.single_delete(&family_of(cf)?, key)?;
-                }
-                Operation::PutEntity { cf, key, entity } => {
-                    let columns = WideColumns::decode(entity)?;
-                    engine.put_entity(&family_of(cf)?, key, columns.iter())?;
-                }
-                Operation::LogData(_) | Operation::Noop => {}
-                other => {
-                    let message = format!("a transaction cannot do {other:?}");
-                    return Err(Error::not_supported(message));
-                }
-            }
-        }
-        Ok(())
+        self.store.rebuild(&mut self.engine(), &writebatch.inner)
     }
 }
