@@ -10,7 +10,8 @@ use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem};
 use flagstone::options::{
-    CompactRangeOptions, EventListener, FileInfo, JobInfo, Options, StallCondition,
+    BackgroundErrorReason, CompactRangeOptions, EventListener, FileCreationInfo, FileInfo, JobInfo,
+    Options, StallCondition,
 };
 use parking_lot::Mutex;
 use testkit::{Call, FaultFs, Injection, Plan, Sort, steps};
@@ -42,7 +43,7 @@ impl EventListener for Diary {
         ));
     }
 
-    fn on_background_error(&self, error: &Error, is_fatal: bool) {
+    fn on_background_error(&self, _reason: BackgroundErrorReason, error: &Error, is_fatal: bool) {
         self.note(format!(
             "failed, {}: {:?}",
             if is_fatal { "for good" } else { "for now" },
@@ -58,7 +59,7 @@ impl EventListener for Diary {
         self.note(format!("{before:?} to {now:?}"));
     }
 
-    fn on_table_file_created(&self, file: &FileInfo) {
+    fn on_table_file_created(&self, file: &FileCreationInfo) {
         self.note(format!(
             "created {} of {} bytes",
             file.path.display(),
@@ -238,7 +239,7 @@ struct Slow {
 }
 
 impl EventListener for Slow {
-    fn on_table_file_created(&self, _file: &FileInfo) {
+    fn on_table_file_created(&self, _file: &FileCreationInfo) {
         let _ = self.has_begun.send(());
         let _ = self.goes_on.lock().recv_timeout(Duration::from_secs(60));
     }

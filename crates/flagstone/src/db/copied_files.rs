@@ -20,6 +20,7 @@ use crate::db::handle::Db;
 use crate::db::live_files::FileChecksum;
 use crate::db::wal_files::wal_files;
 use crate::env::Env;
+use crate::options::FlushReason;
 
 /// How often memtables are flushed for the sake of blob files before the copy is given up.
 const ROUNDS: usize = 16;
@@ -153,7 +154,7 @@ pub(crate) fn files_to_copy(db: &Db, options: CopyOptions) -> Result<FilesToCopy
     if !inner.context.read_only && logged(inner) >= options.log_size_for_flush {
         match options.only {
             Some(id) => flush_one(inner, id)?,
-            None => db.flush_all()?,
+            None => flush_all(inner)?,
         }
     }
     let contents = settled_contents(db, options)?;
@@ -162,9 +163,14 @@ pub(crate) fn files_to_copy(db: &Db, options: CopyOptions) -> Result<FilesToCopy
     Ok(FilesToCopy { paused, files, sequence })
 }
 
+fn flush_all(db: &DbInner) -> Result<()> {
+    let families: Vec<_> = db.tree.families.read().values().cloned().collect();
+    db.jobs.flush_asked_for(&families, true, FlushReason::Copy)
+}
+
 fn flush_one(db: &DbInner, id: ColumnFamilyId) -> Result<()> {
     let family = db.tree.families.read().get(&id).cloned();
-    family.map_or(Ok(()), |family| db.jobs.flush_asked_for(&[family], true))
+    family.map_or(Ok(()), |family| db.jobs.flush_asked_for(&[family], true, FlushReason::Copy))
 }
 
 /// The bytes of records in the WALs that recovery would need.
@@ -190,7 +196,7 @@ fn settled_contents(db: &Db, options: CopyOptions) -> Result<Contents> {
             return Err(Error::not_supported(message).at(&found.growing[0].source));
         }
         Sometimes::FlushedForCopy.reached();
-        db.flush_all()?;
+        flush_all(inner)?;
     }
     let message = "values are streamed into the database so fast that each flush finds new ones";
     Err(Error::new(Code::TryAgain, message).at(&inner.context.path))

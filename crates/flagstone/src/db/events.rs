@@ -12,15 +12,26 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::base::Error;
-use crate::base::sync::{Mutex, Rank, ranked};
+use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Rank, ranked};
 use crate::manifest::ObsoleteFile;
 use crate::options::{
-    DamagedFile, EventListener, FileInfo, IngestionInfo, JobInfo, KeyFault, Listeners,
-    StallCondition, WalReserveInfo,
+    BackgroundErrorReason, BackgroundJobPressure, DamagedFile, ErrorRecoveryInfo, EventListener,
+    FileCreationInfo, FileInfo, IngestionInfo, JobInfo, KeyFault, Listeners, ManualFlushInfo,
+    MemtableInfo, StallCondition, SubcompactionInfo, WalReserveInfo,
 };
 
 thread_local! {
     static TELLING: Cell<bool> = const { Cell::new(false) };
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Identifies this thread in the process; never 0.
+pub(super) fn thread_id() -> u64 {
+    static THREADS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    if THREAD.get() == 0 {
+        THREAD.set(THREADS.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+    }
+    THREAD.get()
 }
 
 /// Whether this thread is with a listener: nobody may be waited for who needs this thread.
@@ -46,17 +57,31 @@ impl Drop for Telling {
 }
 
 pub(super) enum Event {
+    FlushBegun(JobInfo),
     Flushed(JobInfo),
+    ManualFlush(Vec<ManualFlushInfo>),
+    CompactionBegun(JobInfo),
+    CompactionWritten(JobInfo),
     Compacted(JobInfo),
-    Failed(Error, bool),
-    Recovered(Error),
+    SubcompactionBegun(SubcompactionInfo),
+    Subcompacted(SubcompactionInfo),
+    JobEnded(BackgroundJobPressure),
+    Sealed(MemtableInfo),
+    Failed(BackgroundErrorReason, Error, bool),
+    RecoveryBegun(BackgroundErrorReason, Error),
+    RecoveryEnded(ErrorRecoveryInfo),
     Stalled(StallCondition, StallCondition),
     Damaged(DamagedFile),
     KeyFault(KeyFault),
     WalReserveShort(WalReserveInfo),
+    TableBegun(FileCreationInfo),
+    TableCreated(FileCreationInfo),
     TableDeleted(FileInfo),
+    BlobFileBegun(FileCreationInfo),
+    BlobFileCreated(FileCreationInfo),
     BlobFileDeleted(FileInfo),
     Ingested(IngestionInfo),
+    ShutdownBegun,
 }
 
 /// What has happened and was not told yet.
@@ -66,6 +91,9 @@ pub(crate) struct Events {
     noted: Mutex<Noted>,
     /// Held by who tells. Before `noted`.
     telling: Mutex<()>,
+    /// How many jobs have begun.
+    jobs: AtomicU64,
+    has_shutdown_begun: AtomicBool,
 }
 
 #[derive(Default)]
@@ -77,7 +105,24 @@ struct Noted {
 
 impl Events {
     pub(super) fn new(listeners: Listeners) -> Self {
-        Self { listeners, noted: Mutex::default(), telling: ranked(Rank::Telling, ()) }
+        Self { listeners, telling: ranked(Rank::Telling, ()), ..Self::default() }
+    }
+
+    /// Whether anybody listens.
+    pub(super) fn has_listeners(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
+    /// An id for a flush or compaction.
+    pub(super) fn next_job(&self) -> u64 {
+        self.jobs.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The database is being closed. Only the first call is told.
+    pub(super) fn note_shutdown(&self) {
+        if self.has_listeners() && !self.has_shutdown_begun.swap(true, Ordering::AcqRel) {
+            self.note(|| Event::ShutdownBegun);
+        }
     }
 
     /// Takes note of an event; takes no other lock. Nobody listening, it is not even made.
@@ -132,30 +177,40 @@ impl Events {
 impl Event {
     fn tell(&self, listener: &dyn EventListener) {
         match self {
-            Self::Flushed(job) => {
-                tell_of_files(listener, job);
-                listener.on_flush_completed(job);
+            Self::FlushBegun(job) => listener.on_flush_begin(job),
+            Self::Flushed(job) => listener.on_flush_completed(job),
+            Self::ManualFlush(families) => listener.on_manual_flush_scheduled(families),
+            Self::CompactionBegun(job) => listener.on_compaction_begin(job),
+            Self::CompactionWritten(job) => listener.on_compaction_pre_commit(job),
+            Self::Compacted(job) => listener.on_compaction_completed(job),
+            Self::SubcompactionBegun(part) => listener.on_subcompaction_begin(part),
+            Self::Subcompacted(part) => listener.on_subcompaction_completed(part),
+            Self::JobEnded(pressure) => listener.on_background_job_pressure_changed(pressure),
+            Self::Sealed(memtable) => listener.on_memtable_sealed(memtable),
+            Self::Failed(reason, error, is_fatal) => {
+                listener.on_background_error(*reason, error, *is_fatal);
             }
-            Self::Compacted(job) => {
-                tell_of_files(listener, job);
-                listener.on_compaction_completed(job);
+            Self::RecoveryBegun(reason, error) => listener.on_error_recovery_begin(*reason, error),
+            Self::RecoveryEnded(recovery) => {
+                if recovery.now.is_none() {
+                    listener.on_error_recovery_completed(&recovery.earlier);
+                }
+                listener.on_error_recovery_end(recovery);
             }
-            Self::Failed(error, is_fatal) => listener.on_background_error(error, *is_fatal),
-            Self::Recovered(error) => listener.on_error_recovery_completed(error),
             Self::Stalled(before, now) => listener.on_stall_conditions_changed(*before, *now),
             Self::Damaged(file) => listener.on_file_damaged(file),
             Self::KeyFault(fault) => listener.on_key_fault(fault),
             Self::WalReserveShort(reserve) => listener.on_wal_reserve_short(reserve),
+            Self::TableBegun(file) => listener.on_table_file_creation_started(file),
+            Self::TableCreated(file) => listener.on_table_file_created(file),
             Self::TableDeleted(file) => listener.on_table_file_deleted(file),
+            Self::BlobFileBegun(file) => listener.on_blob_file_creation_started(file),
+            Self::BlobFileCreated(file) => listener.on_blob_file_created(file),
             Self::BlobFileDeleted(file) => listener.on_blob_file_deleted(file),
             Self::Ingested(table) => listener.on_external_file_ingested(table),
+            Self::ShutdownBegun => listener.on_shutdown_begin(),
         }
     }
-}
-
-fn tell_of_files(listener: &dyn EventListener, job: &JobInfo) {
-    job.blob_files.iter().for_each(|file| listener.on_blob_file_created(file));
-    job.tables.iter().for_each(|file| listener.on_table_file_created(file));
 }
 
 impl Events {

@@ -27,7 +27,7 @@ use crate::db::writing::pipeline::Pipeline;
 use crate::env::{GroupMember, Listed};
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
-use crate::options::{Options, WaitForCompactOptions};
+use crate::options::{FlushReason, Options, WaitForCompactOptions};
 
 /// What several engines of one process may have together: all states of a database that is
 /// followed.
@@ -158,6 +158,7 @@ impl DbInner {
     /// how that went.
     pub(in crate::db) fn close(&self) -> Result<()> {
         self.context.process.check()?;
+        self.context.events.note_shutdown();
         let closed = {
             let mut closing = self.lifecycle.closing.lock();
             let Closing { begun, ended } = &mut *closing;
@@ -188,6 +189,7 @@ impl DbInner {
     /// That of the last flush.
     pub(in crate::db) fn begin_closing(&self) -> Result<()> {
         self.context.process.check()?;
+        self.context.events.note_shutdown();
         self.lifecycle.closing.lock().begun.get_or_insert_with(|| self.begin_once()).clone()
     }
 
@@ -246,7 +248,11 @@ impl DbInner {
             family.current.load().generations().any(|mem| !mem.blobs.is_empty())
         };
         let direct = families.iter().any(has_blobs);
-        if unlogged || direct { self.jobs.flush_families(&families, true) } else { Ok(()) }
+        if unlogged || direct {
+            self.jobs.flush_families(&families, true, FlushReason::Close)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -31,7 +31,7 @@ use crate::db::writing::pipeline::Pipeline;
 use crate::env::{Env, Role};
 use crate::manifest::{FamilySpec, ManifestSettings, VersionSet};
 use crate::memtable::ArenaPool;
-use crate::options::{Options, ReadOptions, WriteOptions};
+use crate::options::{BackgroundErrorReason, FlushReason, Options, ReadOptions, WriteOptions};
 
 const DEFAULT: ColumnFamilyId = ColumnFamilyId::DEFAULT;
 
@@ -140,7 +140,10 @@ fn get(reader: &Reader, tree: &Tree, key: &str) -> Option<String> {
 fn the_context_refuses_writes_once_it_is_poisoned_or_closing() {
     let context = ground("").below.context;
     context.check_writable().unwrap();
-    context.poison.record(&Error::new(Code::IoError, "no room").with_subcode(SubCode::NoSpace));
+    context.poison.record(
+        BackgroundErrorReason::Flush,
+        &Error::new(Code::IoError, "no room").with_subcode(SubCode::NoSpace),
+    );
     assert_eq!(context.check_writable().unwrap_err().subcode(), SubCode::NoSpace);
     // What was written before has its space.
     context.check_syncable().unwrap();
@@ -174,7 +177,7 @@ fn the_tree_hands_out_what_is_sealed_and_takes_it_back() {
     let full = tree.memtable(DEFAULT).unwrap();
     full.writer().add(1, ValueType::Value, b"key", b"value");
     let wal = tree.file_numbers.allocate();
-    tree.seal(None, wal, vec![(DEFAULT, fresh.clone())]);
+    tree.seal(None, wal, vec![(DEFAULT, fresh.clone(), FlushReason::Manual)]);
     assert!(Arc::ptr_eq(&tree.memtable(DEFAULT).unwrap(), &fresh));
     let wanted = tree.ask_for_flush(&[DEFAULT]);
     assert!(Arc::ptr_eq(&wanted[0].1, &full));
@@ -214,7 +217,7 @@ fn the_pipeline_seals_a_memtable_with_its_wal() {
     let (below, tree, reader, pipeline, _) = pipeline("");
     put(&pipeline, "key", "1");
     let before = pipeline.active_wal();
-    pipeline.seal(&[default_family(&tree)]).unwrap();
+    pipeline.seal(&[default_family(&tree)], FlushReason::Manual).unwrap();
     let wals: Vec<_> = tree.live_wals().into_iter().map(|(number, _)| number).collect();
     assert_eq!(wals, [before]);
     assert!(pipeline.active_wal() > before);
@@ -245,7 +248,7 @@ fn the_jobs_flush_what_the_pipeline_has_sealed() {
         Jobs::new(below, tree.clone(), pipeline.clone(), reader.clone(), arenas, options_file);
     put(&pipeline, "key", "value");
     assert!(!jobs.run_one(Role::Flush).unwrap(), "nothing is sealed");
-    pipeline.seal(&[default_family(&tree)]).unwrap();
+    pipeline.seal(&[default_family(&tree)], FlushReason::Manual).unwrap();
     assert!(jobs.run_one(Role::Flush).unwrap());
     assert_eq!(context.statistics.get(Ticker::Flushes), 1);
     assert!(tree.live_wals().is_empty(), "nobody needs the WAL any longer");
@@ -263,12 +266,12 @@ fn a_wal_is_kept_for_a_memtable_whose_entries_were_logged_there() {
     let live = || tree.live_wals().into_iter().map(|(number, _)| number).collect::<Vec<_>>();
     put(&pipeline, "key", "value");
     let wal = pipeline.active_wal();
-    pipeline.seal(&[default_family(&tree)]).unwrap();
+    pipeline.seal(&[default_family(&tree)], FlushReason::Manual).unwrap();
     put(&pipeline, "other", "value");
     tree.keep_wal(&tree.memtable(DEFAULT).unwrap(), wal);
     assert!(jobs.run_one(Role::Flush).unwrap());
     assert_eq!(live(), [wal]);
-    pipeline.seal(&[default_family(&tree)]).unwrap();
+    pipeline.seal(&[default_family(&tree)], FlushReason::Manual).unwrap();
     assert!(jobs.run_one(Role::Flush).unwrap());
     assert!(live().is_empty(), "{:?}", live());
 }

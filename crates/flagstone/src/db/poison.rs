@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::base::sync::{AtomicU8, AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Result, Sometimes, SubCode};
 use crate::db::events::{Event, Events};
+use crate::options::{BackgroundErrorReason, ErrorRecoveryInfo};
 
 const HEALTHY: u8 = 0;
 const SUSPENDED: u8 = 1;
@@ -92,17 +93,17 @@ impl Poison {
 
     /// Records a failure of background work or of a sync. A full disk suspends, all else poisons;
     /// the first cause of the worse kind is kept.
-    pub(crate) fn record(&self, error: &Error) {
+    pub(crate) fn record(&self, reason: BackgroundErrorReason, error: &Error) {
         let level = if error.subcode() == SubCode::NoSpace { SUSPENDED } else { POISONED };
-        self.raise(level, error);
+        self.raise(level, reason, error);
     }
 
     /// Records a failure after which the state of the disk is unknown, whatever its reason.
-    pub(crate) fn record_fatal(&self, error: &Error) {
-        self.raise(POISONED, error);
+    pub(crate) fn record_fatal(&self, reason: BackgroundErrorReason, error: &Error) {
+        self.raise(POISONED, reason, error);
     }
 
-    fn raise(&self, level: u8, error: &Error) {
+    fn raise(&self, level: u8, reason: BackgroundErrorReason, error: &Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         let mut cause = self.cause.lock();
         if level > self.level.load(Ordering::Acquire) {
@@ -112,8 +113,17 @@ impl Poison {
             } else {
                 Sometimes::Suspended.reached()
             }
-            *cause = Some(error.clone());
-            self.events.note(|| Event::Failed(error.clone(), level == POISONED));
+            let earlier = cause.replace(error.clone());
+            self.events.note(|| Event::Failed(reason, error.clone(), level == POISONED));
+            match earlier {
+                Some(earlier) => self.events.note(|| {
+                    Event::RecoveryEnded(ErrorRecoveryInfo { earlier, now: Some(error.clone()) })
+                }),
+                None if level == SUSPENDED => {
+                    self.events.note(|| Event::RecoveryBegun(reason, error.clone()));
+                }
+                None => {}
+            }
             self.level.store(level, Ordering::Release);
         }
     }
@@ -124,7 +134,8 @@ impl Poison {
         if self.level.load(Ordering::Acquire) == SUSPENDED {
             Sometimes::Resumed.reached();
             if let Some(earlier) = cause.take() {
-                self.events.note(|| Event::Recovered(earlier));
+                let ended = ErrorRecoveryInfo { earlier, now: None };
+                self.events.note(|| Event::RecoveryEnded(ended));
             }
             self.level.store(HEALTHY, Ordering::Release);
         }

@@ -28,6 +28,7 @@ pub mod memory;
 mod names;
 #[cfg(target_os = "linux")]
 mod niceness;
+mod observed;
 mod open_databases;
 pub mod os;
 mod os_lock;
@@ -72,6 +73,8 @@ pub(crate) use held::HeldFiles;
 pub use limits::memory_limit;
 pub(crate) use linked::LinkedFiles;
 pub use names::{Names, NewNames, directory_of};
+pub(crate) use observed::{FileObserver, ObservedFiles};
+pub use observed::{FileOperation, FileOperationInfo};
 pub(crate) use open_databases::{Directories, Listed, list_database, open_databases};
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{

@@ -1,6 +1,10 @@
 //! What a database tells of itself.
 //!
-//! - To an [`EventListener`](crate::EventListener): [`JobInfo`], [`FileInfo`], [`StallCondition`],
+//! - To an [`EventListener`](crate::EventListener): of flushes and compactions ([`JobInfo`] with
+//!   [`JobReason`], [`JobStats`], [`TableInfo`], [`BlobFileInfo`], [`BlobGarbageInfo`];
+//!   [`SubcompactionInfo`], [`ManualFlushInfo`], [`MemtableInfo`], [`BackgroundJobPressure`]), of
+//!   files ([`FileCreationInfo`], [`FileInfo`], [`FileOperationInfo`]), of errors
+//!   ([`BackgroundErrorReason`], [`ErrorRecoveryInfo`]), and [`StallCondition`],
 //!   [`WalReserveInfo`], [`DamagedFile`], [`KeyFault`], [`IngestionInfo`]
 //! - When it is opened: [`OpenProgress`]; of options that it does not act on: [`KeptSetting`],
 //!   [`KeptSection`]
@@ -27,8 +31,11 @@ pub use crate::front::transaction_db::{
     AwaitedKey, Deadlock, DeadlockStep, KeyLock, TransactionInfo,
 };
 pub use crate::options::{
-    CompactionProgress, DamagedFile, FileInfo, IngestionInfo, JobInfo, KeptSection, KeptSetting,
-    KeyFault, OpenProgress, StallCondition, WalReserveInfo,
+    BackgroundErrorReason, BackgroundJobPressure, BlobFileInfo, BlobGarbageInfo,
+    CompactionProgress, CompactionReason, DamagedFile, ErrorRecoveryInfo, FileCreationInfo,
+    FileInfo, FileOperation, FileOperationInfo, FlushReason, IngestionInfo, JobInfo, JobReason,
+    JobStats, KeptSection, KeptSetting, KeyFault, ManualFlushInfo, MemtableInfo, OpenProgress,
+    StallCondition, SubcompactionInfo, TableInfo, WalReserveInfo,
 };
 pub use crate::sst::TableProperties;
 pub use crate::transactions::locks::LockMode;

@@ -4,7 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::job_info::{
+    BackgroundErrorReason, BackgroundJobPressure, ErrorRecoveryInfo, FileCreationInfo, JobInfo,
+    ManualFlushInfo, MemtableInfo, SubcompactionInfo,
+};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, SequenceNumber};
+use crate::env::FileOperationInfo;
+use crate::sst::TableProperties;
 
 /// Callbacks on events in a database, set in `Options::listeners`. By default each callback does
 /// nothing.
@@ -16,17 +22,57 @@ use crate::base::{Code, ColumnFamilyId, Error, FileNumber, SequenceNumber};
 /// stopped, a listener's own writes are not; memtables and WALs may grow by that much. A panic is
 /// caught and reported to `tracing`. No call comes after `Db::close` has returned, unless a
 /// listener called that.
+///
+/// The calls about single reads and writes of files, from [`EventListener::on_file_read_finish`] to
+/// [`EventListener::on_io_error`], are different: they come at once, in the thread that did the
+/// I/O, from several threads at a time. That thread may hold locks of the database, so such a
+/// callback must not call the database. Their panics are caught, too.
 pub trait EventListener: Send + Sync {
-    /// A flush wrote memtables to a table of level 0, or found nothing left to write.
+    /// A flush begins. If it fails, no [`EventListener::on_flush_completed`] follows.
+    fn on_flush_begin(&self, _job: &JobInfo) {}
+
+    /// A flush wrote memtables to a table of level 0, or found nothing left to write. The result is
+    /// visible.
     fn on_flush_completed(&self, _job: &JobInfo) {}
 
-    /// A compaction finished and its result is visible. Includes compactions that only moved or
-    /// dropped files.
+    /// A caller asked for the flush of these families, and their memtables take no more writes.
+    fn on_manual_flush_scheduled(&self, _families: &[ManualFlushInfo]) {}
+
+    /// A compaction begins. Includes compactions that only move or drop files. One call of
+    /// [`EventListener::on_compaction_completed`] follows.
+    fn on_compaction_begin(&self, _job: &JobInfo) {}
+
+    /// A compaction has written its files. They are not visible yet, and no other compaction may
+    /// take its inputs. The call precedes that of [`EventListener::on_compaction_begin`] of a later
+    /// compaction of the same files.
+    fn on_compaction_pre_commit(&self, _job: &JobInfo) {}
+
+    /// A compaction ended: its result is visible, or, if `job.outcome` is an error, it left
+    /// everything as it was. Includes compactions that only moved or dropped files.
     fn on_compaction_completed(&self, _job: &JobInfo) {}
 
+    /// A part of a compaction begins.
+    fn on_subcompaction_begin(&self, _part: &SubcompactionInfo) {}
+
+    /// A part of a compaction ended.
+    fn on_subcompaction_completed(&self, _part: &SubcompactionInfo) {}
+
+    /// A flush or compaction ended.
+    fn on_background_job_pressure_changed(&self, _pressure: &BackgroundJobPressure) {}
+
+    /// A memtable takes no more writes, and waits for a flush.
+    fn on_memtable_sealed(&self, _memtable: &MemtableInfo) {}
+
     /// Writes fail from now on: until there is space on the disk, or, if `is_fatal`, until the
-    /// database is reopened.
-    fn on_background_error(&self, _error: &Error, _is_fatal: bool) {}
+    /// database is reopened. A listener cannot suppress the error.
+    fn on_background_error(&self, _reason: BackgroundErrorReason, _error: &Error, _is_fatal: bool) {
+    }
+
+    /// Because of this error, the database tries from now on whether it can accept writes again.
+    fn on_error_recovery_begin(&self, _reason: BackgroundErrorReason, _error: &Error) {}
+
+    /// These attempts ended.
+    fn on_error_recovery_end(&self, _recovery: &ErrorRecoveryInfo) {}
 
     /// Writes are accepted again after this error.
     fn on_error_recovery_completed(&self, _earlier: &Error) {}
@@ -47,21 +93,63 @@ pub trait EventListener: Send + Sync {
     /// the disk full. Reported for each such WAL.
     fn on_wal_reserve_short(&self, _reserve: &WalReserveInfo) {}
 
-    /// A flush or compaction wrote a table that is now part of the database.
-    fn on_table_file_created(&self, _file: &FileInfo) {}
+    /// A job begins to write a table. One call of [`EventListener::on_table_file_created`] follows.
+    fn on_table_file_creation_started(&self, _file: &FileCreationInfo) {}
 
-    /// A table that is no longer used was deleted.
+    /// A job completed and synced a table, or failed to. The table is part of the database when the
+    /// end of the job is reported; a job whose result is not needed deletes it.
+    fn on_table_file_created(&self, _file: &FileCreationInfo) {}
+
+    /// A table that is not or no longer used was deleted.
     fn on_table_file_deleted(&self, _file: &FileInfo) {}
 
-    /// A flush or compaction wrote a blob file, or adopted one filled by writes; it is now part of
-    /// the database.
-    fn on_blob_file_created(&self, _file: &FileInfo) {}
+    /// A job begins to write a blob file. One call of [`EventListener::on_blob_file_created`]
+    /// follows. Not called for a blob file that writes fill.
+    fn on_blob_file_creation_started(&self, _file: &FileCreationInfo) {}
 
-    /// A blob file that is no longer used was deleted.
+    /// A job completed and synced a blob file, or failed to; or it adopted one that writes filled.
+    fn on_blob_file_created(&self, _file: &FileCreationInfo) {}
+
+    /// A blob file that is not or no longer used was deleted.
     fn on_blob_file_deleted(&self, _file: &FileInfo) {}
 
     /// A table that was written outside of the database is now part of it.
     fn on_external_file_ingested(&self, _table: &IngestionInfo) {}
+
+    /// The database is being closed. Other calls may still follow.
+    fn on_shutdown_begin(&self) {}
+
+    /// Whether the calls about single reads and writes of files are wanted, from
+    /// [`EventListener::on_file_read_finish`] to [`EventListener::on_io_error`]. Asked once, when
+    /// the database is opened. If so, WALs are not written through mappings.
+    fn should_be_notified_on_file_io(&self) -> bool {
+        false
+    }
+
+    /// A read of a file ended.
+    fn on_file_read_finish(&self, _operation: &FileOperationInfo) {}
+
+    /// A write to a file ended.
+    fn on_file_write_finish(&self, _operation: &FileOperationInfo) {}
+
+    /// Bytes collected in memory were handed to the file. The engine's own buffers are handed over
+    /// by writes, so this is not called.
+    fn on_file_flush_finish(&self, _operation: &FileOperationInfo) {}
+
+    /// A sync of a file ended.
+    fn on_file_sync_finish(&self, _operation: &FileOperationInfo) {}
+
+    /// The system was asked to begin writing a range of a file to the device.
+    fn on_file_range_sync_finish(&self, _operation: &FileOperationInfo) {}
+
+    /// The size of a file was set.
+    fn on_file_truncate_finish(&self, _operation: &FileOperationInfo) {}
+
+    /// A file was closed.
+    fn on_file_close_finish(&self, _operation: &FileOperationInfo) {}
+
+    /// An operation on a file failed; its own call precedes.
+    fn on_io_error(&self, _operation: &FileOperationInfo) {}
 }
 
 /// The listeners of a database.
@@ -151,26 +239,8 @@ impl fmt::Display for KeyFault {
     }
 }
 
-/// A flush or compaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct JobInfo {
-    /// Id of the column family.
-    pub family: ColumnFamilyId,
-    /// Name of the column family.
-    pub family_name: String,
-    /// Tables read; empty for a flush.
-    pub inputs: Vec<FileNumber>,
-    /// Level of the output tables.
-    pub output_level: usize,
-    /// Tables written.
-    pub tables: Vec<FileInfo>,
-    /// Blob files written or adopted.
-    pub blob_files: Vec<FileInfo>,
-}
-
 /// A table that was ingested.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct IngestionInfo {
     /// Id of the column family.
@@ -183,12 +253,15 @@ pub struct IngestionInfo {
     pub file: FileInfo,
     /// Sequence number of all of its entries; 0 if they have none or their own.
     pub global_seqno: SequenceNumber,
+    /// The table's properties.
+    pub properties: Arc<TableProperties>,
 }
 
 /// Whether writers are delayed or stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StallCondition {
     /// Neither.
+    #[default]
     Normal,
     /// Writers are limited to a rate.
     Delayed,

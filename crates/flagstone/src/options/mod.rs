@@ -37,6 +37,7 @@ mod filters;
 mod foreign_tests;
 pub mod former;
 mod ingestion;
+mod job_info;
 mod kept;
 pub mod known;
 mod listener;
@@ -73,6 +74,7 @@ pub use crate::env::{
     BackgroundThreads, BackgroundThreadsOptions, IoPriority, RateLimiter, RateLimiterMode,
     RateLimiterOptions,
 };
+pub use crate::env::{FileOperation, FileOperationInfo};
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::{RecoveryMode, WalCompression, WalWriteMode};
 pub use assembled::{ColumnFamilyOptions, Options};
@@ -97,10 +99,15 @@ pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest, load_readable};
 pub use filter_bits::FilterBits;
 pub use ingestion::IngestExternalFileOptions;
+pub use job_info::{
+    BackgroundErrorReason, BackgroundJobPressure, BlobFileInfo, BlobGarbageInfo, CompactionReason,
+    ErrorRecoveryInfo, FileCreationInfo, FlushReason, JobInfo, JobReason, JobStats,
+    ManualFlushInfo, MemtableInfo, SubcompactionInfo, TableInfo,
+};
 pub use kept::{KeptSection, KeptSetting};
 pub use listener::{
-    DamagedFile, EventListener, FileInfo, IngestionInfo, JobInfo, KEY_FAULT_KEY_MAX,
-    KEY_FAULTS_MAX, KeyFault, Listeners, StallCondition, WalReserveInfo,
+    DamagedFile, EventListener, FileInfo, IngestionInfo, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX,
+    KeyFault, Listeners, StallCondition, WalReserveInfo,
 };
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flagstone::Env;
 use flagstone::env::{IoMode, WritableFile};
-use flagstone::options::{DamagedFile, EventListener, JobInfo, KeyFault, StallCondition};
+use flagstone::options::{
+    BackgroundErrorReason, DamagedFile, EventListener, JobInfo, KeyFault, StallCondition,
+};
 
 use super::LogLevel;
 
@@ -268,7 +270,8 @@ fn time_text(unix_seconds: u64) -> String {
 
 /// A job's tables, for a message.
 fn job_text(job: &JobInfo) -> String {
-    let bytes: u64 = job.tables.iter().chain(&job.blob_files).map(|file| file.size).sum();
+    let tables = job.tables.iter().map(|table| table.size);
+    let bytes: u64 = tables.chain(job.blob_files.iter().map(|blob| blob.size)).sum();
     format!(
         "{} tables and {} blob files of {bytes} bytes in level {}",
         job.tables.len(),
@@ -285,10 +288,24 @@ impl EventListener for InfoLog {
 
     fn on_compaction_completed(&self, job: &JobInfo) {
         let (name, inputs) = (&job.family_name, job.inputs.len());
-        self.say(LogLevel::Info, &format!("[{name}] compacted {inputs} tables: {}", job_text(job)));
+        match &job.outcome {
+            Ok(()) => {
+                let message = format!("[{name}] compacted {inputs} tables: {}", job_text(job));
+                self.say(LogLevel::Info, &message);
+            }
+            Err(error) => {
+                let message = format!("[{name}] did not compact {inputs} tables: {error}");
+                self.say(LogLevel::Warn, &message);
+            }
+        }
     }
 
-    fn on_background_error(&self, error: &flagstone::Error, is_fatal: bool) {
+    fn on_background_error(
+        &self,
+        _reason: BackgroundErrorReason,
+        error: &flagstone::Error,
+        is_fatal: bool,
+    ) {
         let level = if is_fatal { LogLevel::Fatal } else { LogLevel::Error };
         self.say(level, &format!("writes are refused: {error}"));
     }

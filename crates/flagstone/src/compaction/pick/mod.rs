@@ -68,7 +68,7 @@ pub use refit::plan_refit;
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};
 pub use scratch::{fifo_scratch, leveled_scratch, universal_scratch};
 pub use settings::{LeveledSettings, PickContext};
-pub use stall::{StallCause, StallInput, StallSettings, WriteStall, write_stall};
+pub use stall::{StallCause, StallInput, StallSettings, WriteStall, percent_to_delay, write_stall};
 pub use subcompactions::{is_divisible, subcompaction_boundaries};
 pub use targets::LevelTargets;
 pub use universal::{pick_universal, plan_full, sorted_runs};

@@ -1,7 +1,6 @@
 //! What the picker decides: a compaction, ready to run.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use super::expand::bounds;
@@ -9,64 +8,7 @@ use super::pieces::Merging;
 use crate::base::compression::CompressionType;
 use crate::base::{FileNumber, Temperature};
 use crate::manifest::{TableFile, Version};
-
-/// Why a compaction takes place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CompactionReason {
-    /// Level 0 has too many files, or too many bytes.
-    Level0Files,
-    /// A level is larger than its target.
-    LevelSize,
-    /// The newer sorted runs are too large against the oldest (universal).
-    SizeAmplification,
-    /// Sorted runs are of similar size (universal).
-    SizeRatio,
-    /// There are too many sorted runs (universal).
-    SortedRuns,
-    /// All tables together are too large (FIFO).
-    FifoSize,
-    /// Files of level 0 are merged among themselves, because the way down is blocked or too
-    /// expensive.
-    IntraLevel0,
-    /// A table was marked when it was written.
-    Marked,
-    /// A table at the bottom holds what no snapshot needs any longer.
-    Bottommost,
-    /// A table is older than the time to live.
-    Ttl,
-    /// A table has come to an age at which it is read less often (FIFO).
-    Temperature,
-    /// A table was not rewritten for a long time.
-    Periodic,
-    /// A table frees much by its deletions, or deletes the whole of others.
-    Deletions,
-    /// Blob files hold much garbage, or may do once more is known of them.
-    BlobGarbage,
-    /// Somebody asked for it.
-    Manual,
-}
-
-impl fmt::Display for CompactionReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Level0Files => "level-0 files",
-            Self::LevelSize => "level size",
-            Self::SizeAmplification => "size amplification",
-            Self::SizeRatio => "size ratio",
-            Self::SortedRuns => "sorted runs",
-            Self::FifoSize => "fifo size",
-            Self::IntraLevel0 => "intra level 0",
-            Self::Marked => "marked",
-            Self::Bottommost => "bottommost",
-            Self::Ttl => "time to live",
-            Self::Temperature => "temperature",
-            Self::Periodic => "periodic",
-            Self::Deletions => "deletions",
-            Self::BlobGarbage => "blob garbage",
-            Self::Manual => "manual",
-        })
-    }
-}
+pub use crate::options::CompactionReason;
 
 /// The inputs from one level.
 #[derive(Debug, Clone)]

@@ -100,6 +100,15 @@ pub fn write_stall(settings: &StallSettings, input: &StallInput) -> WriteStall {
     }
 }
 
+/// How near the family is to where its writers are delayed or stopped, in percent of the limits.
+pub fn percent_to_delay(settings: &StallSettings, input: &StallInput) -> u64 {
+    let percent = |measure: &Measure| {
+        let limit = measure.delay.or(measure.stop)?;
+        measure.now.saturating_mul(100).checked_div(limit)
+    };
+    measures(settings, input).iter().filter_map(percent).max().unwrap_or(0)
+}
+
 /// One thing that can be too much.
 struct Measure {
     cause: StallCause,

@@ -19,6 +19,7 @@ use crate::base::{Error, Result, Sometimes, SubCode, file_name};
 use crate::batch::{Operation, WriteBatch};
 use crate::db::disk::Disk;
 use crate::env::{IoMode, WritableFile};
+use crate::options::BackgroundErrorReason;
 
 /// The part of the reserve that deletions may take.
 const DELETIONS_PART: u64 = 8;
@@ -84,7 +85,7 @@ impl Disk {
             Err(error) if error.subcode() == SubCode::NoSpace => {
                 opened.truncate(0)?;
                 self.reserve.deletions.store(self.reserve.size / DELETIONS_PART, Ordering::Release);
-                self.context.poison.record(&self.refusal(&error));
+                self.context.poison.record(BackgroundErrorReason::Reserve, &self.refusal(&error));
                 Ok(())
             }
             outcome => {
@@ -121,7 +122,7 @@ impl Disk {
         Sometimes::ReserveReleased.reached();
         self.reserve.deletions.store(self.reserve.size / DELETIONS_PART, Ordering::Release);
         self.reserve.is_released.store(true, Ordering::Release);
-        self.context.poison.record(&self.refusal(error));
+        self.context.poison.record(BackgroundErrorReason::Reserve, &self.refusal(error));
     }
 
     /// A flush failed, perhaps although the reserve was given up for it.

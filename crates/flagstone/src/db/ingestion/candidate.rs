@@ -49,6 +49,8 @@ pub(in crate::db) struct Candidate {
     stats: EntryStats,
     tail_size: u64,
     unique_id: Option<UniqueId>,
+    /// What the table says of itself.
+    pub(in crate::db) properties: Arc<TableProperties>,
 }
 
 /// Opens and checks all files of a group.
@@ -336,6 +338,7 @@ impl Candidate {
                 start => size.saturating_sub(start),
             },
             unique_id: properties.unique_id(),
+            properties: Arc::new(properties.clone()),
         })
     }
 

@@ -35,7 +35,7 @@ use crate::db::handle::Db;
 use crate::db::ingestion::candidate::{Candidate, Origin};
 use crate::db::ingestion::files::BroughtIn;
 use crate::db::tree::ingestion::{self, Arriving};
-use crate::options::{FileInfo, IngestExternalFileOptions, IngestionInfo};
+use crate::options::{FileInfo, FlushReason, IngestExternalFileOptions, IngestionInfo};
 
 /// Tables for one family, and how they are ingested (RocksDB's `IngestExternalFileArg`).
 #[derive(Debug, Clone)]
@@ -175,7 +175,7 @@ impl Ingestion<'_> {
             return Ok(());
         }
         Sometimes::FlushedForIngestion.reached();
-        self.0.jobs.flush_families(&families, true)
+        self.0.jobs.flush_families(&families, true, FlushReason::Ingestion)
     }
 
     fn install(&self, batches: Vec<Batch<'_>>) -> Result<()> {
@@ -239,13 +239,14 @@ impl Batch<'_> {
                 brought.write_sequence(path, sequence)?;
             }
             let meta = table.metadata(number, sequence, now);
-            told.push(IngestionInfo {
+            told.extend(inner.context.events.has_listeners().then(|| IngestionInfo {
                 family: family.id,
                 family_name: family.name.clone(),
                 external_path: table.path.clone(),
                 file: FileInfo { number, path: path.to_path_buf(), size: meta.size },
                 global_seqno: sequence,
-            });
+                properties: table.properties.clone(),
+            }));
             metadata.push(meta);
             deletions.push(if is_numbered { table.deletions(sequence) } else { Vec::new() });
         }

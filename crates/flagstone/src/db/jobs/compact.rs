@@ -9,6 +9,7 @@
 //!    gone.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::base::sync::Ordering;
 use crate::base::{
@@ -18,13 +19,13 @@ use crate::base::{
 use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
 use crate::db::family::Family;
-use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace};
+use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace, ToldJob};
 use crate::db::jobs::part::{self, PartRange, epochs};
 use crate::db::jobs::{Jobs, dropping, output, room};
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::CompactionJob;
-use crate::db::tree::damage;
 use crate::db::tree::output::JobOutput;
+use crate::db::tree::{damage, told};
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::options::CompactionStyle;
 
@@ -77,6 +78,12 @@ impl Jobs {
 
     fn run_and_install(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
         note_kind(&job.plan);
+        told::note_begun(&self.tree, job, |file| {
+            // What is wrong with it the compaction will say.
+            let table = self.tables.open(&job.family, file).ok()?;
+            Some(Arc::new(table.properties().clone()))
+        });
+        self.context.events.tell();
         self.follow(job);
         let outcome = if job.plan.trivial_move {
             Ok(JobOutput::default())
@@ -268,6 +275,10 @@ impl Jobs {
             },
             blob_gc: self.blob_gc_candidates(job),
             direct: DirectInputs::default(),
+            told: {
+                let begun = job.told.lock().clone();
+                ToldJob { id: begun.as_ref().map_or(0, |begun| begun.job), begun }
+            },
         }
     }
 

@@ -21,6 +21,7 @@ use crate::db::jobs::{Jobs, overwriting};
 use crate::db::statistics::Ticker;
 use crate::db::tree::waiting_deletions::{Due, bounds_blob_space, due};
 use crate::manifest::{TableFile, Version};
+use crate::options::FlushReason;
 
 /// A memtable is flushed if it deletes one part in so many of the family's data.
 const WORTHWHILE: u64 = 10;
@@ -46,7 +47,8 @@ pub(in crate::db) fn flush_waiting_deletions(jobs: &Jobs) -> Result<bool> {
         if frees_much(jobs, &family, version, mem, due)
             || frees_blobs(jobs, &family, version, mem, due)
         {
-            match jobs.flush_families(std::slice::from_ref(&family), false) {
+            match jobs.flush_families(std::slice::from_ref(&family), false, FlushReason::Deletions)
+            {
                 Ok(()) => flushed = true,
                 Err(error) => put_off_flush(jobs, error)?,
             }

@@ -13,10 +13,13 @@
 use std::sync::Arc;
 
 use crate::base::{Result, Sometimes};
+use crate::db::events::Event;
 use crate::db::family::Family;
 use crate::db::jobs::{Jobs, flush_parts, output};
 use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::{Before, FlushJob, Flushed, Installed};
+use crate::db::tree::told;
+use crate::options::{FlushReason, ManualFlushInfo};
 
 impl Jobs {
     /// [`DbInner::flush_families`], with no lock held.
@@ -24,9 +27,10 @@ impl Jobs {
         &self,
         families: &[Arc<Family>],
         wait: bool,
+        reason: FlushReason,
     ) -> Result<()> {
         let outcome = self
-            .flush_families(families, wait)
+            .flush_families(families, wait, reason)
             .inspect_err(|error| self.tree.note_full_disk(error));
         self.context.events.tell();
         outcome
@@ -34,9 +38,22 @@ impl Jobs {
 
     /// Switches the memtables of these families (with `atomic_flush`, of all) and, if asked, waits
     /// until they are in tables. A family that is dropped has nothing to flush.
-    pub(in crate::db) fn flush_families(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
+    pub(in crate::db) fn flush_families(
+        &self,
+        families: &[Arc<Family>],
+        wait: bool,
+        reason: FlushReason,
+    ) -> Result<()> {
         self.disk.check_changeable()?;
-        let wanted = self.pipeline.seal(families)?;
+        let wanted = self.pipeline.seal(families, reason)?;
+        if reason == FlushReason::Manual {
+            let info = |family: &Arc<Family>| ManualFlushInfo {
+                family: family.id,
+                family_name: family.name.clone(),
+                reason,
+            };
+            self.context.events.note(|| Event::ManualFlush(families.iter().map(info).collect()));
+        }
         if wait { self.tree.wait_for_flush(wanted) } else { Ok(()) }
     }
 
@@ -59,6 +76,10 @@ impl Jobs {
     }
 
     fn run_flush(&self, job: &FlushJob) -> Result<Flushed> {
+        for part in &job.parts {
+            self.context.events.note(|| Event::FlushBegun(told::flush_begun(part)));
+        }
+        self.context.events.tell();
         let mut seat = Some(self.background.seats().flush());
         let mut outputs = flush_parts::write_parts(self, job)?;
         self.context.statistics.add(Ticker::Flushes, 1);

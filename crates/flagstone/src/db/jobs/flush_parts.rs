@@ -62,8 +62,12 @@ fn write_part(jobs: &Jobs, part: &FlushPart) -> Result<JobOutput> {
     let _buffers = output::hold_job_buffers(jobs, &part.family, 1, 0, bytes);
     overwriting::sample_overwrites(jobs, &part.family, &part.memtables);
     let begun_us = jobs.context.env.clock.now_us();
-    let mut output =
-        write_level0(jobs, &part.family, &part.memtables, TableFileCreationReason::Flush)?;
+    let mut output = write_level0(
+        jobs,
+        &part.family,
+        &part.memtables,
+        (TableFileCreationReason::Flush, part.job),
+    )?;
     output.counts.micros = jobs.context.env.clock.now_us().saturating_sub(begun_us);
     if output.tables.is_empty() {
         Sometimes::NothingLeftToFlush.reached();
@@ -84,12 +88,12 @@ pub(super) fn discard_all(jobs: &Jobs, job: &FlushJob, outputs: &[JobOutput]) {
 }
 
 /// Writes memtables (oldest first) to one table; none if nothing survives. To several, oldest
-/// first, if their range deletions are more than one can hold.
+/// first, if their range deletions are more than one can hold. The job has an id.
 pub(in crate::db) fn write_level0(
     jobs: &Jobs,
     family: &Arc<Family>,
     memtables: &[Arc<Generation>],
-    reason: TableFileCreationReason,
+    (reason, job): (TableFileCreationReason, u64),
 ) -> Result<JobOutput> {
     // Snapshots to come see all that is flushed.
     let snapshots = jobs.snapshots.sequences();
@@ -99,6 +103,7 @@ pub(in crate::db) fn write_level0(
         .map(|found| found.untruncated())
         .collect();
     let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
+    spec.told.id = job;
     let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
     spec.wants_key_filter =
         family.wants_key_filter(entries, jobs.context.statistics.get(Ticker::KeysRead));

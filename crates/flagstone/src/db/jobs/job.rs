@@ -1,23 +1,27 @@
 //! What a flush or compaction is told, and what it hands back.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::sync::Mutex;
 use crate::base::{
-    CompactionFilter, CompactionFilterContext, FileNumber, Result, SequenceNumber,
-    TableFileCreationReason, Temperature, TruncatedRangeTombstones,
+    Code, CompactionFilter, CompactionFilterContext, Error, FileNumber, Result, SequenceNumber,
+    TableFileCreationReason, Temperature, TruncatedRangeTombstones, file_name,
 };
 use crate::compaction::StreamSettings;
 use crate::compaction::pick::OutputCompression;
 use crate::db::background::io_limit::Limit;
+use crate::db::events::{Event, thread_id};
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
+use crate::db::tree::output::JobOutput;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::{IoMode, IoPriority, WritableFile, WriteBehind};
 use crate::manifest::{TableFile, Version};
-use crate::options::{ColumnFamilyOptions, CompactionControl};
+use crate::options::{
+    ColumnFamilyOptions, CompactionControl, FileCreationInfo, JobInfo, JobReason, SubcompactionInfo,
+};
 
 /// What a flush or compaction is about: all but what each of its parts reads.
 pub(in crate::db) struct JobSpec {
@@ -43,6 +47,41 @@ pub(in crate::db) struct JobSpec {
     pub(in crate::db) blob_gc: BTreeSet<FileNumber>,
     /// The blob files of the memtables.
     pub(in crate::db) direct: DirectInputs,
+    /// What listeners know of it.
+    pub(in crate::db) told: ToldJob,
+}
+
+/// What listeners know of a job that runs.
+#[derive(Clone, Default)]
+pub(in crate::db) struct ToldJob {
+    /// Its id; 0 if they were not told that it began.
+    pub(in crate::db) id: u64,
+    /// Of a compaction, what they were told then.
+    pub(in crate::db) begun: Option<JobInfo>,
+}
+
+impl ToldJob {
+    /// A part of it.
+    pub(in crate::db) fn part(&self, part: usize, parts: usize) -> Option<SubcompactionInfo> {
+        let JobInfo { family, job, start_level, output_level, .. } = *self.begun.as_ref()?;
+        let begun = self.begun.as_ref()?;
+        let JobReason::Compaction(reason) = begun.reason else { return None };
+        Some(SubcompactionInfo {
+            family,
+            family_name: begun.family_name.clone(),
+            job,
+            part,
+            parts,
+            thread: thread_id(),
+            reason,
+            start_level,
+            output_level,
+            compression: begun.compression,
+            blob_compression: begun.blob_compression,
+            entries_read: 0,
+            outcome: Ok(()),
+        })
+    }
 }
 
 /// Where a job's tables go.
@@ -137,6 +176,7 @@ impl JobSpec {
             },
             blob_gc: direct.recovered.clone(),
             direct,
+            told: ToldJob::default(),
         }
     }
 
@@ -203,15 +243,40 @@ impl<'a> PartFilter<'a> {
 /// Files made by a job that has not finished: removed unless it does.
 pub(in crate::db) struct Unfinished<'a> {
     inner: &'a Jobs,
+    family: Arc<Family>,
     priority: IoPriority,
     limit: Option<Limit>,
-    files: Mutex<Vec<(FileNumber, PathBuf)>>,
+    files: Mutex<Vec<(Made, FileNumber, PathBuf)>>,
+    /// What listeners are told of each file, but for which it is; `None` where nobody listens.
+    told: Option<FileCreationInfo>,
+}
+
+/// What kind of file a job makes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::db) enum Made {
+    Table,
+    BlobFile,
 }
 
 impl<'a> Unfinished<'a> {
-    pub(in crate::db) fn new(inner: &'a Jobs, priority: IoPriority) -> Self {
+    pub(in crate::db) fn new(inner: &'a Jobs, spec: &JobSpec) -> Self {
+        let priority = spec.pace.priority;
+        let told = inner.context.events.has_listeners().then(|| FileCreationInfo {
+            family: spec.family.id,
+            family_name: spec.family.name.clone(),
+            job: spec.told.id,
+            reason: spec.filtered.reason,
+            number: FileNumber(0),
+            path: PathBuf::new(),
+            size: 0,
+            count: 0,
+            properties: None,
+            outcome: Ok(()),
+        });
         Self {
+            told,
             inner,
+            family: spec.family.clone(),
             priority,
             limit: inner.background.write_limit(priority),
             files: Mutex::default(),
@@ -220,45 +285,102 @@ impl<'a> Unfinished<'a> {
 
     pub(in crate::db) fn create(
         &self,
+        made: Made,
         number: FileNumber,
         path: PathBuf,
     ) -> Result<(FileNumber, Arc<dyn WritableFile>)> {
+        if let Some(told) = &self.told {
+            let begun = FileCreationInfo { number, path: path.clone(), ..told.clone() };
+            self.inner.context.events.note(|| match made {
+                Made::Table => Event::TableBegun(begun),
+                Made::BlobFile => Event::BlobFileBegun(begun),
+            });
+        }
+        let created = self.create_file(&path);
+        if created.is_err() && self.told.is_some() {
+            self.note_failure(made, number, path.clone());
+        }
+        let file = created?;
+        self.files.lock().push((made, number, path));
+        Ok((number, file))
+    }
+
+    fn create_file(&self, path: &Path) -> Result<Arc<dyn WritableFile>> {
         let env = &self.inner.context.env;
         let directly = self.inner.context.settings.load().use_direct_io_for_flush_and_compaction;
         let mut file = if directly {
-            self.inner.background.reserved_ahead(env.fs.create_writable(&path, IoMode::Direct)?)
+            self.inner.background.reserved_ahead(env.fs.create_writable(path, IoMode::Direct)?)
         } else {
             self.inner
                 .background
-                .written_back(env.fs.create_writable(&path, IoMode::Buffered)?, self.priority)
+                .written_back(env.fs.create_writable(path, IoMode::Buffered)?, self.priority)
         };
         if let Some(limit) = &self.limit {
             file = limit.limit_writes(file);
         }
-        self.files.lock().push((number, path));
         if directly && self.inner.tree.has_workers() {
             // The device is waited for: meanwhile the job goes on.
-            Ok((number, Arc::new(WriteBehind::new(file, env.spawner.clone()))))
+            Ok(Arc::new(WriteBehind::new(file, env.spawner.clone())))
         } else {
-            Ok((number, file))
+            Ok(file)
         }
     }
 
-    pub(in crate::db) fn keep(self) {
+    /// All files are complete and synced: these, and the blob files that writes had filled.
+    pub(in crate::db) fn keep(self, output: &JobOutput) {
         self.files.lock().clear();
+        let Some(told) = &self.told else { return };
+        let (events, paths) = (&self.inner.context.events, &self.family.paths);
+        for meta in output.blob_files.iter().chain(&output.direct_files) {
+            events.note(|| {
+                Event::BlobFileCreated(FileCreationInfo {
+                    number: meta.number,
+                    path: paths.blob(meta.number),
+                    size: meta.total_bytes,
+                    count: meta.total_count,
+                    ..told.clone()
+                })
+            });
+        }
+        for meta in &output.tables {
+            let written = output.properties.iter().find(|(number, _)| *number == meta.number);
+            let properties = written.map(|(_, properties)| properties.clone());
+            events.note(|| {
+                Event::TableCreated(FileCreationInfo {
+                    number: meta.number,
+                    path: file_name::table(paths.directory(meta.path_id), meta.number),
+                    size: meta.size,
+                    count: properties.as_ref().map_or(0, |properties| properties.num_entries),
+                    properties,
+                    ..told.clone()
+                })
+            });
+        }
+    }
+
+    /// A file was begun and will not be completed.
+    fn note_failure(&self, made: Made, number: FileNumber, path: PathBuf) {
+        let Some(told) = &self.told else { return };
+        let error = Error::new(Code::Aborted, "the job that wrote the file failed").at(&path);
+        let failed = FileCreationInfo { number, path, outcome: Err(error), ..told.clone() };
+        self.inner.context.events.note(|| match made {
+            Made::Table => Event::TableCreated(failed),
+            Made::BlobFile => Event::BlobFileCreated(failed),
+        });
     }
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        let files = self.files.get_mut();
+        let files = std::mem::take(self.files.get_mut());
         // Those of tables say nothing to it.
-        self.inner.tables.uncache_blob_files(files.iter().map(|(number, _)| *number));
-        for (number, path) in files.drain(..) {
+        self.inner.tables.uncache_blob_files(files.iter().map(|(_, number, _)| *number));
+        for (made, number, path) in files {
             self.inner.tables.forget_table(number);
             // The error that led here matters more; what stays is removed when the database is
             // opened next.
             let _ = self.inner.context.env.fs.remove(&path);
+            self.note_failure(made, number, path);
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::blob::{BlobReadahead, GarbageMeter};
 use crate::cache::{Held, MemoryKind};
 use crate::compaction::pick::{KeysBelow, range_surely_absent};
 use crate::compaction::{CompactionStream, StreamSettings, StreamTombstones};
+use crate::db::events::Event;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::jobs::job::{JobSpec, PartFilter, Unfinished};
@@ -31,6 +32,7 @@ use crate::db::jobs::merged_onto::InformedFilter;
 use crate::db::jobs::part::{Part, PartInput};
 use crate::db::jobs::placement::{BlobReads, OwnBlobFiles, Placement};
 use crate::db::jobs::range_cuts::key_cuts;
+use crate::db::jobs::steps::reason_of;
 use crate::db::jobs::table_writer::TableWriter;
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::check_not_canceled;
@@ -38,7 +40,7 @@ use crate::db::tree::output::JobOutput;
 use crate::db::tree::paused_work;
 use crate::env::{NewNames, Task, Turn, WritableFile};
 use crate::manifest::ObsoleteFile;
-use crate::options::ColumnFamilyOptions;
+use crate::options::{ColumnFamilyOptions, SubcompactionInfo};
 
 /// Entries between two looks at whether the work is still wanted.
 const CANCEL_INTERVAL: u64 = 1024;
@@ -104,7 +106,7 @@ pub(in crate::db) fn run_job(
         tombstones,
         surviving,
         range_cuts,
-        unfinished: Unfinished::new(jobs, spec.pace.priority),
+        unfinished: Unfinished::new(jobs, spec),
         blob_files: reads_directly.then(OwnBlobFiles::default),
         has_failed: AtomicBool::new(false),
     };
@@ -112,7 +114,7 @@ pub(in crate::db) fn run_job(
     jobs.pipeline.settle_direct_files(&spec.family, &spec.direct, &mut meter, &mut output)?;
     output.garbage.extend(meter.finish()?);
     sync_directories_of(spec, &output, &names)?;
-    job.unfinished.keep();
+    job.unfinished.keep(&output);
     Ok(output)
 }
 
@@ -139,10 +141,14 @@ pub(in crate::db) fn check_wanted(jobs: &Jobs, family: &Family) -> Result<()> {
 
 /// Syncs a file of a job. A failure poisons, whoever asked for the job; a full disk does not,
 /// as the job's data goes to other files when it is tried again.
-pub(in crate::db) fn sync_output(jobs: &Jobs, file: &dyn WritableFile) -> Result<()> {
+pub(in crate::db) fn sync_output(
+    jobs: &Jobs,
+    spec: &JobSpec,
+    file: &dyn WritableFile,
+) -> Result<()> {
     file.sync().inspect_err(|error| {
         if error.subcode() != SubCode::NoSpace {
-            jobs.tree.fail(error);
+            jobs.tree.fail(reason_of(spec.is_flush), error);
         }
     })
 }
@@ -182,6 +188,8 @@ pub(in crate::db) fn discard(jobs: &Jobs, family: &Family, output: &JobOutput) {
         }
         if let Err(error) = jobs.context.env.fs.remove(&file.path()) {
             tracing::warn!(%error, "cannot remove an unused file");
+        } else {
+            jobs.context.events.note_deleted(&file);
         }
     }
 }
@@ -193,13 +201,16 @@ impl Job<'_> {
         if parts.len() == 1
             && let Some(only) = parts.pop()
         {
-            return self.run_part(only);
+            return self.run_told(only, 0, 1);
         }
         let written = Mutex::new(parts.iter().map(|_| None).collect::<Vec<Option<Written>>>());
-        let failure = Mutex::new(None);
+        let (failure, count) = (Mutex::new(None), parts.len());
         let task = |(index, part)| {
             let (written, failure) = (&written, &failure);
-            let work = move || match self.inner.guarded("compaction", || self.run_part(part)) {
+            let work = move || match self
+                .inner
+                .guarded("compaction", || self.run_told(part, index, count))
+            {
                 Ok(done) => written.lock()[index] = Some(done),
                 Err(error) => {
                     // The others' errors say no more than that they have stopped.
@@ -224,6 +235,20 @@ impl Job<'_> {
             all.1.absorb(meter);
         }
         Ok(all)
+    }
+
+    /// Runs a part, and tells those who listen of it if it is one of a compaction.
+    fn run_told(&self, part: Part, index: usize, count: usize) -> Result<Written> {
+        let Some(told) = self.spec.told.part(index, count) else { return self.run_part(part) };
+        let events = &self.inner.context.events;
+        events.note(|| Event::SubcompactionBegun(told.clone()));
+        events.tell();
+        let written = self.run_part(part);
+        let entries_read = written.as_ref().map_or(0, |(output, _)| output.counts.entries_read);
+        let outcome = written.as_ref().map(|_| ()).map_err(Clone::clone);
+        events.note(|| Event::Subcompacted(SubcompactionInfo { entries_read, outcome, ..told }));
+        events.tell();
+        written
     }
 
     /// Reads, judges and writes one part.

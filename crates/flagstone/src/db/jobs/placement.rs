@@ -15,7 +15,7 @@ use crate::blob::{
 };
 use crate::compaction::ValueSeparator;
 use crate::db::family::Family;
-use crate::db::jobs::job::{JobSpec, Unfinished};
+use crate::db::jobs::job::{JobSpec, Made, Unfinished};
 use crate::db::jobs::{Jobs, output};
 use crate::db::tables::Tables;
 use crate::db::tree::output::JobOutput;
@@ -30,6 +30,7 @@ type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn WritableFile>
 /// Moves large values to new blob files, and takes those out of files that are being collected.
 pub(in crate::db) struct Placement<'a> {
     source: BlobSource<'a>,
+    spec: &'a JobSpec,
     separator: BlobSeparator<OpenFile<'a>>,
     /// The blob files that are being emptied.
     emptied: &'a BTreeSet<FileNumber>,
@@ -73,12 +74,13 @@ impl<'a> Placement<'a> {
         let blob_file_size = spec.family.limits.blob_file_size.load(Ordering::Relaxed);
         let open: OpenFile<'a> = Box::new(move || {
             let number = inner.tree.file_numbers.allocate();
-            unfinished.create(number, spec.family.paths.blob(number))
+            unfinished.create(Made::BlobFile, number, spec.family.paths.blob(number))
         });
         Self {
             source: BlobSource::new(inner, &spec.family, &spec.version)
                 .asking_with(spec.pace.priority)
                 .reading_as(reads),
+            spec,
             separator: BlobSeparator::new(policy, builder, blob_file_size, open),
             emptied: &spec.blob_gc,
             fills_cache: spec.filtered.reason == TableFileCreationReason::Flush
@@ -96,7 +98,7 @@ impl<'a> Placement<'a> {
     /// Seals and syncs the blob files.
     pub(in crate::db) fn finish(self, output: &mut JobOutput) -> Result<()> {
         for finished in self.separator.finish()? {
-            output::sync_output(self.source.inner, &*finished.file)?;
+            output::sync_output(self.source.inner, self.spec, &*finished.file)?;
             output.counts.blob_bytes +=
                 finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
             output.blob_files.push(BlobFileAddition {

@@ -11,6 +11,7 @@ use crate::db::background::jobs_apart;
 use crate::db::jobs::{Jobs, deletions, punch};
 use crate::db::tree::{Steps, damage};
 use crate::env::{JobLimits, Member, Next, Role, Seats, is_out_of_descriptors};
+use crate::options::BackgroundErrorReason;
 
 /// How long a worker waits before it retries after a full disk.
 const RETRY: Duration = Duration::from_millis(500);
@@ -146,7 +147,8 @@ impl Jobs {
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             Sometimes::JobPanicked.reached();
             let error = Error::new(Code::Aborted, format!("a {what} panicked"));
-            self.tree.fail(&error);
+            let is_flush = what == "flush";
+            self.tree.fail(reason_of(is_flush), &error);
             Err(error)
         })
     }
@@ -183,9 +185,13 @@ impl Jobs {
         match (given_up, starved) {
             (true, _) => return,
             (_, true) => self.context.poison.record_starved(Some(error)),
-            _ => self.context.poison.record(error),
+            _ => self.context.poison.record(reason_of(role == Role::Flush), error),
         }
         // Writers that wait for room must see it.
         self.tree.wake_all();
     }
+}
+
+pub(in crate::db::jobs) fn reason_of(is_flush: bool) -> BackgroundErrorReason {
+    if is_flush { BackgroundErrorReason::Flush } else { BackgroundErrorReason::Compaction }
 }

@@ -16,6 +16,7 @@ use crate::base::{
 use crate::blob::{GarbageMeter, visit_references};
 use crate::compaction::pick::{DeletedRanges, OutputSplitter};
 use crate::compaction::{OutputFile, bounds_of_output};
+use crate::db::jobs::job::Made;
 use crate::db::jobs::output::{self, Job};
 use crate::db::jobs::part::PartRange;
 use crate::db::jobs::written::{self, Entries};
@@ -146,7 +147,7 @@ impl<'a> TableWriter<'a> {
         if spec.place.temperature.is_known() {
             inner.context.env.fs.advise(&path, spec.place.temperature);
         }
-        let (number, file) = unfinished.create(number, path)?;
+        let (number, file) = unfinished.create(Made::Table, number, path)?;
         let settings = table_settings::settings_of_table(inner, spec, number);
         let prepopulate = table_settings::prepopulate(inner, spec, number, self.read_cache_hits);
         let threads = spec.pace.compresses_in_parallel.then(|| inner.context.env.spawner.clone());
@@ -275,9 +276,13 @@ impl<'a> TableWriter<'a> {
         let summary = open.builder.finish()?;
         self.output.counts.raw_bytes +=
             summary.properties.raw_key_size + summary.properties.raw_value_size;
-        output::sync_output(inner, &*open.file)?;
+        output::sync_output(inner, spec, &*open.file)?;
         if let Some(entries) = &open.entries {
             written::check_written(inner, &spec.family, open.file.path(), summary.size, entries)?;
+        }
+        if inner.context.events.has_listeners() {
+            let properties = Arc::new(summary.properties.clone());
+            self.output.properties.push((open.number, properties));
         }
         self.note_to_open(open.number, summary.is_cached, summary.key_filter);
         let covered = self.note_deleted(open.number, (&smallest, &largest), &bounds.tombstones);

@@ -3,7 +3,7 @@
 use crate::base::Result;
 use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
-use crate::options::FlushOptions;
+use crate::options::{FlushOptions, FlushReason};
 
 impl Db {
     /// Writes what a family has in memory to a table; with `atomic_flush`, what all families have.
@@ -16,7 +16,11 @@ impl Db {
         if !options.allow_write_stall {
             self.inner().tree.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
-        self.inner().jobs.flush_asked_for(std::slice::from_ref(&family.0), options.wait)
+        self.inner().jobs.flush_asked_for(
+            std::slice::from_ref(&family.0),
+            options.wait,
+            FlushReason::Manual,
+        )
     }
 
     /// As [`Db::flush`], for all families, at once and waiting, whatever that means for writers.
@@ -25,7 +29,7 @@ impl Db {
     /// As [`Db::flush`].
     pub fn flush_all(&self) -> Result<()> {
         let families: Vec<_> = self.inner().tree.families.read().values().cloned().collect();
-        self.inner().jobs.flush_asked_for(&families, true)
+        self.inner().jobs.flush_asked_for(&families, true, FlushReason::Manual)
     }
 
     /// With `manual_wal_flush`, brings the log records that wait in the process's memory into the

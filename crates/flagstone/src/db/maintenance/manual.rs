@@ -30,7 +30,7 @@ use crate::db::tree::state::State;
 use crate::manifest::{TableFile, Version};
 use crate::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, CompactionStyle,
-    WaitForCompactOptions,
+    FlushReason, WaitForCompactOptions,
 };
 
 impl Db {
@@ -67,7 +67,11 @@ impl Db {
         if !options.allow_write_stall {
             inner.tree.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
-        inner.jobs.flush_asked_for(std::slice::from_ref(&family.0), true)?;
+        inner.jobs.flush_asked_for(
+            std::slice::from_ref(&family.0),
+            true,
+            FlushReason::ManualCompaction,
+        )?;
         let requested = paused_work::begin_requested(&inner.tree)?;
         let first_number = inner.tree.file_numbers.next();
         let manual = Manual { inner, family: &family.0, begin, end, options, first_number };

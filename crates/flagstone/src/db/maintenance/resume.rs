@@ -26,8 +26,17 @@ impl Db {
         let inner = self.inner();
         inner.context.check_open()?;
         let _asleep = inner.background.sleep_for_them();
-        while !inner.context.poison.is_fatal() && inner.jobs.attempt_one(Role::Flush)? {}
+        let attempted = loop {
+            if inner.context.poison.is_fatal() {
+                break Ok(());
+            }
+            match inner.jobs.attempt_one(Role::Flush) {
+                Ok(true) => {}
+                outcome => break outcome.map(|_| ()),
+            }
+        };
         inner.context.events.tell();
+        attempted?;
         inner.context.check_writable()
     }
 }

@@ -3,6 +3,7 @@
 pub(in crate::db) mod blob_checks;
 pub(in crate::db) mod following;
 mod moving;
+mod observed;
 pub(super) mod open;
 mod prepared;
 pub(super) mod recovery;

@@ -193,7 +193,7 @@ impl DbInner {
             &self.jobs,
             &family,
             &[mem],
-            TableFileCreationReason::Recovery,
+            (TableFileCreationReason::Recovery, 0),
         )?;
         output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
         self.tree.note_key_faults(&family, &output);

@@ -61,7 +61,7 @@ impl ReplayedTables {
                 &self.inner.jobs,
                 &family,
                 &[mem],
-                TableFileCreationReason::Recovery,
+                (TableFileCreationReason::Recovery, 0),
             )?;
             self.add(id, &output);
             return Ok(());
@@ -74,7 +74,7 @@ impl ReplayedTables {
                     &inner.jobs,
                     &family,
                     &[mem],
-                    TableFileCreationReason::Recovery,
+                    (TableFileCreationReason::Recovery, 0),
                 )
             }));
             let panicked =

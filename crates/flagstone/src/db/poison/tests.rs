@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::Code;
+use crate::options::BackgroundErrorReason;
 
 fn full_disk() -> Error {
     Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace)
@@ -8,13 +9,13 @@ fn full_disk() -> Error {
 #[test]
 fn a_full_disk_passes_but_a_failed_sync_stays() {
     let poison = Poison::default();
-    poison.record(&full_disk());
+    poison.record(BackgroundErrorReason::Flush, &full_disk());
     assert!(poison.check().is_err());
     poison.resume();
     poison.check().unwrap();
 
-    poison.record(&Error::new(Code::IoError, "sync failed"));
-    poison.record(&full_disk());
+    poison.record(BackgroundErrorReason::Flush, &Error::new(Code::IoError, "sync failed"));
+    poison.record(BackgroundErrorReason::Flush, &full_disk());
     poison.resume();
     let error = poison.check().unwrap_err();
     assert_eq!(error.subcode(), SubCode::Poisoned);
@@ -26,7 +27,7 @@ fn a_full_disk_passes_but_a_failed_sync_stays() {
 #[test]
 fn a_write_that_comes_as_the_database_resumes_is_not_refused() {
     let poison = Poison::default();
-    poison.record(&full_disk());
+    poison.record(BackgroundErrorReason::Flush, &full_disk());
     // As far as a writer gets that sees the level before it changes.
     let seen = poison.level.load(Ordering::Acquire);
     poison.resume();
@@ -36,7 +37,7 @@ fn a_write_that_comes_as_the_database_resumes_is_not_refused() {
 #[test]
 fn a_failed_sync_is_fatal_even_on_a_full_disk() {
     let poison = Poison::default();
-    poison.record_fatal(&full_disk());
+    poison.record_fatal(BackgroundErrorReason::Write, &full_disk());
     poison.resume();
     assert!(poison.is_fatal());
 }

@@ -50,9 +50,13 @@ fn what_is_discarded_leaves_no_filter_in_memory() {
     (0..100).for_each(|_| assert!(db.get("key").unwrap().is_some()));
     let (inner, family) = (db.inner(), &db.default_column_family().0);
     let memtable = family.current.load().mem.clone();
-    let output =
-        flush_parts::write_level0(&inner.jobs, family, &[memtable], TableFileCreationReason::Flush)
-            .unwrap();
+    let output = flush_parts::write_level0(
+        &inner.jobs,
+        family,
+        &[memtable],
+        (TableFileCreationReason::Flush, 0),
+    )
+    .unwrap();
     assert_eq!(inner.tables.key_filters.lock().len(), 1);
     output::discard(&inner.jobs, family, &output);
     assert!(inner.tables.key_filters.lock().is_empty());

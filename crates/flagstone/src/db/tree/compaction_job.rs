@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::base::sync::{AtomicBool, AtomicU64};
+use crate::base::sync::{AtomicBool, AtomicU64, Mutex};
 use crate::base::{Code, Error, MAX_SEQUENCE_NUMBER, Result, Sometimes, SubCode};
 use crate::compaction::pick::{CompactionPlan, CompactionReason};
 use crate::db::family::Family;
 use crate::env::IoPriority;
 use crate::manifest::Version;
-use crate::options::CompactionControl;
+use crate::options::{CompactionControl, JobInfo};
 
 /// A plan on its way.
 pub(in crate::db) struct CompactionJob {
@@ -32,6 +32,8 @@ pub(in crate::db) struct CompactionJob {
     pub(in crate::db) oldest_snapshot: AtomicU64,
     /// Others wait for it, which finds out whether there is space.
     pub(in crate::db) finds_out: Option<Arc<()>>,
+    /// What listeners were told of its beginning.
+    pub(in crate::db) told: Mutex<Option<JobInfo>>,
 }
 
 impl CompactionJob {
@@ -53,6 +55,7 @@ impl CompactionJob {
             is_outnumbered: AtomicBool::new(false),
             oldest_snapshot: AtomicU64::new(MAX_SEQUENCE_NUMBER),
             finds_out: None,
+            told: Mutex::default(),
         }
     }
 }

@@ -11,15 +11,14 @@ use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
 use crate::compaction::pick::{
     BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext, RangePlan, last_level,
 };
-use crate::db::events::Event;
 use crate::db::family::Family;
 use crate::db::settings::{compacts_by_itself, leveled_settings, pick_compaction};
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
 use crate::db::tree::family_state::FamilyState;
-use crate::db::tree::output::{JobOutput, job_info};
+use crate::db::tree::output::JobOutput;
 use crate::db::tree::state::State;
-use crate::db::tree::{Tree, damage, paused_work};
+use crate::db::tree::{Tree, damage, paused_work, told};
 use crate::env::Role;
 use crate::manifest::{CompactCursor, TableFile, Version, VersionEdit};
 use crate::options::{CompactionControl, CompactionPri};
@@ -156,7 +155,10 @@ impl Tree {
     }
 
     pub(in crate::db) fn end_compaction(&self) {
-        self.state.lock().running.compactions -= 1;
+        let mut state = self.state.lock();
+        state.running.compactions -= 1;
+        told::note_job_ended(self, &state);
+        drop(state);
         if !Mutant::ForgetEndOfCompaction.is_on() {
             self.progress.notify_all();
         }
@@ -185,11 +187,8 @@ impl Tree {
             self.context.statistics.add(Ticker::TrivialMoves, 1);
         }
         let before = job.family.current.load().version.clone();
+        told::note_written(self, job, output);
         self.apply_edits(state, vec![edit], &[(&job.family, output)])?;
-        self.context.events.note(|| {
-            let inputs = job.plan.files().map(|(_, file)| file.number()).collect();
-            Event::Compacted(job_info(&job.family, inputs, job.plan.output_level, output))
-        });
         let version = state.versions.family(job.family.id).expect("open").current.clone();
         let outputs = version.levels[job.plan.output_level].iter();
         outputs
@@ -218,6 +217,7 @@ impl Tree {
             }
         }
         state.note(job.family.id);
+        told::note_compacted(self, job, output);
         Ok(())
     }
 
@@ -240,6 +240,9 @@ impl Tree {
             self.install_compaction(&mut state, job, &output)?;
             Ok(output.tables.iter().map(|table| table.number).collect())
         });
+        if outcome.is_err() || lost.is_some() {
+            told::note_not_compacted(self, job, &outcome);
+        }
         if outcome.is_ok() && job.plan.rewrites() {
             self.found_space(&mut state);
         }
@@ -327,7 +330,9 @@ impl Tree {
         let Some((plan, _)) = self.wait_for_plan(&mut state, family, control, plan)? else {
             return Ok(());
         };
-        self.install_compaction(&mut state, &job(plan), &JobOutput::default())?;
+        let job = job(plan);
+        told::note_begun(self, &job, |_| None);
+        self.install_compaction(&mut state, &job, &JobOutput::default())?;
         self.update_stall(&mut state);
         self.announce_work(&mut state);
         self.progress.notify_all();

@@ -17,6 +17,7 @@ use crate::db::tree::output::JobOutput;
 use crate::db::tree::state::{LiveWal, State};
 use crate::env::Role;
 use crate::manifest::{self, ObsoleteFile, StateCopy, TableFile, Version, VersionEdit, VersionSet};
+use crate::options::BackgroundErrorReason;
 
 /// OPTIONS files that are kept, the newest.
 pub(in crate::db) const KEPT_OPTIONS_FILES: usize = 2;
@@ -263,7 +264,7 @@ impl Tree {
             }
             Err(_) if state.versions.poison().is_none() => {}
             Err(error) if error.subcode() == SubCode::NoSpace => state.versions.resume(),
-            Err(error) => self.fail_in(state, error),
+            Err(error) => self.fail_in(state, BackgroundErrorReason::Manifest, error),
         }
         outcome
     }

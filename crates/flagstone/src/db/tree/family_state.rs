@@ -16,6 +16,7 @@ use crate::db::tree::promise::Punching;
 use crate::db::tree::waiting_deletions::WaitingDeletions;
 use crate::iter::HistoryEpoch;
 use crate::manifest::Version;
+use crate::options::FlushReason;
 
 /// A full memtable on its way to a table file.
 pub(in crate::db) struct Immutable {
@@ -27,6 +28,8 @@ pub(in crate::db) struct Immutable {
     pub(in crate::db) seal: u64,
     /// Whether a flush has taken it.
     pub(in crate::db) flushing: bool,
+    /// Why it is flushed.
+    pub(in crate::db) reason: FlushReason,
 }
 
 /// What the engine's state knows of one family; guarded by the state's lock.

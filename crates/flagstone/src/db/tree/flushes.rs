@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
-use crate::db::events::Event;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::statistics::Ticker;
-use crate::db::tree::Tree;
 use crate::db::tree::family_state::{FamilyState, Immutable};
-use crate::db::tree::output::{JobOutput, job_info};
+use crate::db::tree::output::JobOutput;
 use crate::db::tree::state::{LiveWal, State};
 use crate::db::tree::waiting_deletions::WaitingDeletions;
+use crate::db::tree::{Tree, told};
 use crate::env::Role;
 use crate::manifest::VersionEdit;
+use crate::options::FlushReason;
 
 impl Tree {
     /// Whether all families are flushed together.
@@ -30,7 +30,7 @@ impl Tree {
         &self,
         ended: Option<LiveWal>,
         wal: FileNumber,
-        fresh: Vec<(ColumnFamilyId, Arc<Generation>)>,
+        fresh: Vec<(ColumnFamilyId, Arc<Generation>, FlushReason)>,
     ) {
         let mut guard = self.state.lock();
         let state = &mut *guard;
@@ -45,16 +45,18 @@ impl Tree {
         }
         state.memtables.seals += 1;
         let mut full_bytes = 0;
-        for (id, fresh) in fresh {
+        for (id, fresh, reason) in fresh {
             let family = state.families.get_mut(&id).expect("who is written to has a state");
             let full = std::mem::replace(&mut family.mem, fresh);
             full_bytes += full.bytes();
+            told::note_sealed(self, &family.family, &full, reason);
             let (first_wal, seal) = (family.mem_wal, state.memtables.seals);
             family.immutable.push_back(Immutable {
                 mem: full,
                 wal: first_wal,
                 seal,
                 flushing: false,
+                reason,
             });
             // One that waited for more of its own would hold up the others.
             family.flush_requested |= self.flushes_together();
@@ -249,6 +251,7 @@ impl Tree {
     pub(in crate::db) fn end_flush(&self, unflushed: Option<FlushJob>, is_ok: bool) {
         let mut state = self.state.lock();
         state.running.flushes -= 1;
+        told::note_job_ended(self, &state);
         for part in unflushed.iter().flat_map(|job| &job.parts) {
             if let Some(known) = state.families.get_mut(&part.family.id) {
                 known.give_back(&part.memtables);
@@ -282,7 +285,8 @@ impl Tree {
         self.context.statistics.add(Ticker::FamiliesLookedAt, looked_at);
         let known = state.families.get_mut(&first?)?;
         let seal = known.immutable.iter().find(|waiting| !waiting.flushing)?.seal;
-        let part = FlushPart { family: known.family.clone(), memtables: known.take_waiting() };
+        let memtables = known.take_waiting();
+        let part = self.part_of(known, memtables);
         // Behind those that another flush has, more may wait, for the sake of which it was asked
         // for.
         known.flush_requested &= known.waiting() > 0;
@@ -313,7 +317,7 @@ impl Tree {
             let memtables = known.take_sealed(first..end);
             known.flush_requested &= known.waiting() > 0;
             if !memtables.is_empty() {
-                parts.push(FlushPart { family: known.family.clone(), memtables });
+                parts.push(self.part_of(known, memtables));
             }
         }
         if parts.len() > 1 {
@@ -453,7 +457,6 @@ impl Tree {
     /// Shows readers the new version of a family in place of the memtables.
     fn show_flushed(&self, state: &mut State, part: &FlushPart, output: &JobOutput) {
         let id = part.family.id;
-        self.context.events.note(|| Event::Flushed(job_info(&part.family, Vec::new(), 0, output)));
         output.unreferenced.iter().for_each(|file| file.give_up());
         let version = state.versions.family(id).expect("still there").current.clone();
         let known = state.families.get_mut(&id).expect("still there");
@@ -469,6 +472,18 @@ impl Tree {
         }
         known.compacting.forced_gc_below = self.file_numbers.next();
         state.note(id);
+        told::note_flushed(self, part, output);
+    }
+
+    /// Memtables that a flush has taken.
+    fn part_of(&self, known: &FamilyState, memtables: Vec<Arc<Generation>>) -> FlushPart {
+        let is_taken = |waiting: &&Immutable| {
+            memtables.first().is_some_and(|first| Arc::ptr_eq(first, &waiting.mem))
+        };
+        let reason =
+            known.immutable.iter().find(is_taken).map_or(FlushReason::Manual, |mem| mem.reason);
+        let (family, job) = (known.family.clone(), self.context.events.next_job());
+        FlushPart { family, memtables, job, reason }
     }
 }
 
@@ -484,6 +499,10 @@ pub(in crate::db) struct FlushPart {
     pub(in crate::db) family: Arc<Family>,
     /// Oldest first.
     pub(in crate::db) memtables: Vec<Arc<Generation>>,
+    /// The id of its flush.
+    pub(in crate::db) job: u64,
+    /// Why they are flushed.
+    pub(in crate::db) reason: FlushReason,
 }
 
 /// What a flush waits for.

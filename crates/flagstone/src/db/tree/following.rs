@@ -8,6 +8,7 @@ use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::tree::Tree;
 use crate::db::tree::family_state::{FamilyState, Immutable};
+use crate::options::FlushReason;
 
 /// The memtables of one family.
 pub(in crate::db) struct FollowedMemtables {
@@ -47,8 +48,15 @@ impl FollowedMemtables {
     pub(in crate::db) fn into_state(self, family: Arc<Family>) -> FamilyState {
         let mut known = FamilyState::new(family, self.mem, self.wal);
         let older = self.older.into_iter();
-        known.immutable =
-            older.map(|(wal, mem)| Immutable { mem, wal, seal: 0, flushing: false }).collect();
+        known.immutable = older
+            .map(|(wal, mem)| Immutable {
+                mem,
+                wal,
+                seal: 0,
+                flushing: false,
+                reason: FlushReason::Recovery,
+            })
+            .collect();
         known
     }
 }
@@ -64,7 +72,13 @@ pub(in crate::db) fn begin_followed_wal(
         if !known.mem.is_empty() {
             let mem = std::mem::replace(&mut known.mem, fresh(&known.family));
             let (wal, seal) = (known.mem_wal, 0);
-            known.immutable.push_back(Immutable { mem, wal, seal, flushing: false });
+            known.immutable.push_back(Immutable {
+                mem,
+                wal,
+                seal,
+                flushing: false,
+                reason: FlushReason::Recovery,
+            });
         }
         known.mem_wal = wal;
     }

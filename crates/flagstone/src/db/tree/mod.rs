@@ -20,6 +20,7 @@ pub(in crate::db) mod pressures;
 pub(in crate::db) mod promise;
 pub(in crate::db) mod requested_pauses;
 pub(in crate::db) mod state;
+pub(in crate::db) mod told;
 pub(in crate::db) mod waiting_deletions;
 
 use std::collections::BTreeMap;
@@ -48,7 +49,7 @@ use crate::db::wal_space::WalSpace;
 use crate::db::write_control::WriteControl;
 use crate::env::Role;
 use crate::manifest::{FileNumbers, Version, VersionSet};
-use crate::options::{ColumnFamilyOptions, CompactionStyle};
+use crate::options::{BackgroundErrorReason, ColumnFamilyOptions, CompactionStyle};
 
 /// Does background work where there are no threads for it.
 pub(super) trait Steps: Send + Sync {
@@ -179,19 +180,19 @@ impl Tree {
 
     /// Poisons the database and wakes those who wait for its progress; they look at the poison
     /// under the same lock.
-    pub(in crate::db) fn fail(&self, error: &Error) {
-        self.fail_in(&mut self.state.lock(), error);
+    pub(in crate::db) fn fail(&self, reason: BackgroundErrorReason, error: &Error) {
+        self.fail_in(&mut self.state.lock(), reason, error);
     }
 
-    fn fail_in(&self, _state: &mut State, error: &Error) {
-        self.context.poison.record_fatal(error);
+    fn fail_in(&self, _state: &mut State, reason: BackgroundErrorReason, error: &Error) {
+        self.context.poison.record_fatal(reason, error);
         self.progress.notify_all();
     }
 
     /// A write of the WAL that a full disk refused can be tried again.
     pub(in crate::db) fn fail_unless_full(&self, error: &Error) {
         if error.subcode() != SubCode::NoSpace {
-            self.fail(error);
+            self.fail(BackgroundErrorReason::Write, error);
         }
     }
 

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::base::{DataPaths, FileNumber, file_name};
+use crate::base::{DataPaths, FileNumber};
 use crate::blob::GarbageDelta;
 use crate::compaction::KeyError;
 use crate::compaction::pick::DeletedRanges;
-use crate::db::family::Family;
 use crate::db::family::direct_blobs::DirectFile;
 use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, VersionEdit};
-use crate::options::{FileInfo, JobInfo};
+use crate::sst::TableProperties;
 
 /// The files that a job wrote, synced.
 #[derive(Default)]
 pub(in crate::db) struct JobOutput {
     pub(in crate::db) tables: Vec<FileMetadata>,
+    /// What they say of themselves, if anybody listens.
+    pub(in crate::db) properties: Vec<(FileNumber, Arc<TableProperties>)>,
     /// Those of them that are opened at once: they have blocks in the block cache, or a filter that
     /// is kept for them.
     pub(in crate::db) to_open: Vec<FileNumber>,
@@ -69,6 +70,7 @@ impl JobOutput {
     /// Adds what was written of the keys behind these.
     pub(in crate::db) fn absorb(&mut self, later: Self) {
         self.tables.extend(later.tables);
+        self.properties.extend(later.properties);
         self.to_open.extend(later.to_open);
         self.blob_files.extend(later.blob_files);
         self.direct_files.extend(later.direct_files);
@@ -99,32 +101,5 @@ impl JobOutput {
             count: delta.count,
             bytes: delta.bytes,
         }));
-    }
-}
-
-/// What is told of a job whose output is in place.
-pub(in crate::db) fn job_info(
-    family: &Family,
-    inputs: Vec<FileNumber>,
-    output_level: usize,
-    output: &JobOutput,
-) -> JobInfo {
-    let table = |meta: &FileMetadata| {
-        let path = file_name::table(family.paths.directory(meta.path_id), meta.number);
-        FileInfo { number: meta.number, path, size: meta.size }
-    };
-    let blob = |number, size| FileInfo { number, path: family.paths.blob(number), size };
-    JobInfo {
-        family: family.id,
-        family_name: family.name.clone(),
-        inputs,
-        output_level,
-        tables: output.tables.iter().map(table).collect(),
-        blob_files: output
-            .blob_files
-            .iter()
-            .chain(&output.direct_files)
-            .map(|meta| blob(meta.number, meta.total_bytes))
-            .collect(),
     }
 }

@@ -14,14 +14,15 @@ use crate::db::writing::pipeline::insertions::TurnNumbers;
 use crate::db::writing::pipeline::steps::Numbers;
 use crate::db::writing::pipeline::two_phase::PreparedBatches;
 use crate::env::WritableFile;
+use crate::options::FlushReason;
 use crate::wal::{self, PredecessorWal};
 
 /// A family as the commit lock knows it.
 pub(in crate::db) struct WriteTarget {
     /// Where its writes go.
     pub(in crate::db) to: Arc<Destination>,
-    /// The memtable is full or a flush was asked for: the next writer switches it.
-    pub(in crate::db) switch_wanted: bool,
+    /// Why the next writer is to switch the memtable, if it is to.
+    pub(in crate::db) switch_wanted: Option<FlushReason>,
     /// A drop of the family found the disk full: the MANIFEST may say that it is gone.
     pub(in crate::db) drop_in_doubt: bool,
 }
@@ -191,7 +192,7 @@ impl Commit {
         let id = family.id;
         let to = Arc::new(Destination { family, mem, counted: AtomicU64::new(0) });
         to.count(sum);
-        self.targets.insert(id, WriteTarget { to, switch_wanted: false, drop_in_doubt: false });
+        self.targets.insert(id, WriteTarget { to, switch_wanted: None, drop_in_doubt: false });
     }
 
     /// Shows where writes go from now on. To be called whenever that has changed, before the commit

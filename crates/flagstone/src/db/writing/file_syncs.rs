@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::base::sync::Mutex;
-use crate::base::{Mutant, Result, Sometimes};
+use crate::base::{Error, Mutant, Result, Sometimes};
 use crate::db::context::Context;
 use crate::db::family::direct_blobs::DirectFile;
 use crate::db::statistics::Ticker;
 use crate::db::writing::direct_blob::BlobsToSync;
 use crate::env::WritableFile;
+use crate::options::BackgroundErrorReason;
 
 /// Syncs files that writers append to. After a failure no file is synced again.
 pub(super) struct FileSyncs {
@@ -23,12 +24,16 @@ impl FileSyncs {
         Self { context, one_at_a_time: Mutex::default() }
     }
 
+    fn note_failure(&self, error: &Error) {
+        self.context.poison.record_fatal(BackgroundErrorReason::Write, error);
+    }
+
     /// Syncs WALs.
     pub(super) fn sync_wals(&self, files: &[Arc<dyn WritableFile>]) -> Result<()> {
         let _one_at_a_time = self.one_at_a_time.lock();
         for file in files {
             self.context.poison.check_fatal()?;
-            file.sync().inspect_err(|error| self.context.poison.record_fatal(error))?;
+            file.sync().inspect_err(|error| self.note_failure(error))?;
             self.context.statistics.add(Ticker::WalSyncs, 1);
         }
         Ok(())
@@ -49,6 +54,6 @@ impl FileSyncs {
         let sync =
             || files.iter().filter(|file| file.sealed().is_none()).try_for_each(|file| file.sync());
         self.context.poison.check_fatal()?;
-        sync().inspect_err(|error| self.context.poison.record_fatal(error))
+        sync().inspect_err(|error| self.note_failure(error))
     }
 }

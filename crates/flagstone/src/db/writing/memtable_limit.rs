@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 
 use crate::base::Sometimes;
 use crate::db::writing::commit::{Commit, WriteTarget};
+use crate::options::FlushReason;
 
 impl Commit {
     /// Chooses the largest memtables that are written to, until they have more than `enough`.
@@ -22,7 +23,7 @@ impl Commit {
                 break;
             }
             chosen += target.to.counted();
-            target.switch_wanted = true;
+            target.switch_wanted = Some(FlushReason::MemoryLimit);
         }
     }
 }

@@ -7,6 +7,7 @@ use flagstone::options::EventListener as _;
 
 use super::{InfoLog, InfoLogger, LogSettings, log_path, time_text};
 use crate::options::LogLevel;
+use flagstone::options::BackgroundErrorReason;
 
 fn text(env: &Env, path: &str) -> String {
     String::from_utf8(read_file(env.fs.as_ref(), Path::new(path), 1 << 20).unwrap()).unwrap()
@@ -71,7 +72,11 @@ fn a_callback_hears_from_its_level_on() {
     let log = InfoLog::new(&settings, &world(), Path::new("/db"), true).unwrap();
     log.head("head");
     log.on_error_recovery_completed(&flagstone::Error::corruption("what was"));
-    log.on_background_error(&flagstone::Error::corruption("what is"), true);
+    log.on_background_error(
+        BackgroundErrorReason::Write,
+        &flagstone::Error::corruption("what is"),
+        true,
+    );
     let levels: Vec<_> = heard.try_iter().map(|(level, _)| level).collect();
     assert_eq!(levels, [LogLevel::Header, LogLevel::Fatal]);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::base::sync::{MutexGuard, yield_now};
 use crate::base::{ColumnFamilyId, ValueType};
 use crate::env::Env;
-use crate::options::Options;
+use crate::options::{FlushReason, Options};
 
 /// A flush that failed gave its memtables back, in front of those of another; whoever took them up
 /// took the request for those behind along, and left these. Who had asked for that flush, and
@@ -24,7 +24,7 @@ fn a_flush_that_was_asked_for_stays_so_until_all_are_taken() {
     known.immutable.extend([false, true, false].map(|flushing| {
         let mem = inner.pipeline.new_memtable(&known.family);
         mem.add(1, ValueType::Value, b"key", b"value");
-        Immutable { mem, wal: known.mem_wal, seal: 0, flushing }
+        Immutable { mem, wal: known.mem_wal, seal: 0, flushing, reason: FlushReason::Manual }
     }));
     known.flush_requested = true;
     state.note(id);
@@ -56,7 +56,13 @@ fn what_waits_for_an_older_flush_that_failed_goes_with_it() {
         known.immutable.extend([1, 2].map(|sequence| {
             let mem = inner.pipeline.new_memtable(&known.family);
             mem.add(sequence, ValueType::Value, b"key", b"value");
-            Immutable { mem, wal: known.mem_wal, seal: sequence, flushing: sequence == 1 }
+            Immutable {
+                mem,
+                wal: known.mem_wal,
+                seal: sequence,
+                flushing: sequence == 1,
+                reason: FlushReason::Manual,
+            }
         }));
         known.flush_requested = true;
         let older = known.immutable[0].mem.clone();

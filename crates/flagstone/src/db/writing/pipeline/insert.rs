@@ -10,6 +10,7 @@ use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::pipeline::insertions::Turn;
 use crate::db::writing::pipeline::named::NamedFamilies;
 use crate::db::writing::successive_merges::merged_at_once;
+use crate::options::BackgroundErrorReason;
 
 /// Whether an operand may become a value when it is inserted, which depends on all before it.
 #[inline]
@@ -25,7 +26,7 @@ impl Drop for WholeOrPoisoned<'_> {
     #[cold]
     fn drop(&mut self) {
         let error = Error::new(Code::Aborted, "a write panicked halfway");
-        self.0.fail(&error);
+        self.0.fail(BackgroundErrorReason::Memtable, &error);
     }
 }
 

@@ -52,6 +52,7 @@ use crate::db::writing::pipeline::two_phase::TwoPhase;
 use crate::db::writing::pipeline::wal_sync::WalSync;
 use crate::db::writing::wal_files::WalFiles;
 use crate::memtable::ArenaPool;
+use crate::options::FlushReason;
 use crate::wal::{self, PredecessorWal};
 
 /// The way of a write from its caller to the memtables.
@@ -257,7 +258,11 @@ impl Pipeline {
 
     /// Switches the memtables of these families (with `atomic_flush`, of all), and asks for their
     /// flush before anything is written to the new ones. Returns what is to be flushed.
-    pub(in crate::db) fn seal(&self, families: &[Arc<Family>]) -> Result<Vec<Wanted>> {
+    pub(in crate::db) fn seal(
+        &self,
+        families: &[Arc<Family>],
+        reason: FlushReason,
+    ) -> Result<Vec<Wanted>> {
         self.context.process.check()?;
         let mut commit = self.commit.lock();
         self.disk.check_changeable()?;
@@ -266,7 +271,7 @@ impl Pipeline {
         } else {
             families.iter().map(|family| family.id).collect()
         };
-        self.switch_memtables(&mut commit, &ids)?;
+        self.switch_memtables(&mut commit, &ids, reason)?;
         Ok(self.tree.ask_for_flush(&ids))
     }
 

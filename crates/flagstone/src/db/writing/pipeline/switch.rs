@@ -11,6 +11,7 @@ use crate::db::tree::flushes::{OldestWal, WrittenTo};
 use crate::db::tree::state::LiveWal;
 use crate::db::writing::commit::Commit;
 use crate::db::writing::pipeline::Pipeline;
+use crate::options::FlushReason;
 use crate::wal::PredecessorWal;
 
 impl Pipeline {
@@ -28,7 +29,9 @@ impl Pipeline {
     pub(in crate::db) fn switch_wanted_memtables(&self, commit: &mut Commit) -> Result<()> {
         if self.memtables.is_any_full.swap(false, Ordering::AcqRel) {
             for target in commit.targets.values_mut() {
-                target.switch_wanted |= target.to.family.is_full(&target.to.mem);
+                if target.to.family.is_full(&target.to.mem) {
+                    target.switch_wanted.get_or_insert(FlushReason::WriteBufferFull);
+                }
             }
         }
         if self.wal_limit_reached(commit) {
@@ -40,23 +43,26 @@ impl Pipeline {
         let wanted: Vec<ColumnFamilyId> = commit
             .targets
             .iter()
-            .filter(|(_, target)| target.switch_wanted)
+            .filter(|(_, target)| target.switch_wanted.is_some())
             .map(|(id, _)| *id)
             .collect();
         // Where the disk is full, the next writer tries again.
         commit.asked.switch = true;
-        self.switch_memtables(commit, &wanted)?;
+        let mut reasons = commit.targets.values().filter_map(|target| target.switch_wanted);
+        let reason = reasons.next().unwrap_or(FlushReason::WriteBufferFull);
+        self.switch_memtables(commit, &wanted, reason)?;
         commit.asked.switch = false;
         self.tree.call();
         Ok(())
     }
 
     /// Switches the memtables of these families, with one new WAL for all. With `atomic_flush`,
-    /// those of all families.
+    /// those of all families. `reason` is why, for those of which nothing else is known.
     pub(in crate::db) fn switch_memtables(
         &self,
         commit: &mut Commit,
         families: &[ColumnFamilyId],
+        reason: FlushReason,
     ) -> Result<()> {
         if families.is_empty() {
             return Ok(());
@@ -72,10 +78,10 @@ impl Pipeline {
         let mut fresh = Vec::new();
         for id in families {
             let Some(target) = commit.targets.get_mut(id) else { continue };
-            target.switch_wanted = false;
+            let reason = target.switch_wanted.take().unwrap_or(reason);
             if !target.to.mem.is_empty() {
                 let mem = self.new_memtable(&target.to.family);
-                fresh.push((*id, mem.clone()));
+                fresh.push((*id, mem.clone(), reason));
                 target.switch(mem, &self.memtables.bytes);
             }
         }
@@ -143,7 +149,7 @@ impl Pipeline {
         let memtables = targets.map(|(id, target)| WrittenTo {
             id: *id,
             is_empty: target.to.mem.is_empty(),
-            is_wanted: target.switch_wanted,
+            is_wanted: target.switch_wanted.is_some(),
         });
         let OldestWal { oldest, to_switch, is_asked } = self.tree.ask_for_oldest_wal(
             commit.log.number,
@@ -152,7 +158,7 @@ impl Pipeline {
         );
         for id in to_switch {
             if let Some(target) = commit.targets.get_mut(&id) {
-                target.switch_wanted = true;
+                target.switch_wanted.get_or_insert(FlushReason::WalFull);
             }
         }
         // Where nobody has anything, the next write brings somebody.

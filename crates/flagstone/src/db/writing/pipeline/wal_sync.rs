@@ -29,6 +29,7 @@ use crate::base::{Mutant, Result, SequenceNumber, Sometimes};
 use crate::db::writing::commit::Commit;
 use crate::db::writing::pipeline::Pipeline;
 use crate::env::{Clock, WritableFile};
+use crate::options::BackgroundErrorReason;
 
 /// Who is syncing, and what is synced.
 pub(in crate::db) struct WalSync {
@@ -180,7 +181,11 @@ impl Pipeline {
     pub(in crate::db) fn write_gathered(&self, commit: &mut Commit) -> Result<()> {
         let is_awaited = self.is_sync_awaited(commit);
         commit.wal()?.write_gathered().inspect_err(|error| {
-            if is_awaited { self.tree.fail(error) } else { self.tree.fail_unless_full(error) }
+            if is_awaited {
+                self.tree.fail(BackgroundErrorReason::Write, error)
+            } else {
+                self.tree.fail_unless_full(error)
+            }
         })
     }
 
@@ -205,7 +210,7 @@ impl Pipeline {
         };
         let synced = self.syncs.sync_blobs(&blobs).and_then(|()| self.syncs.sync_wals(&files));
         if let Err(error) = synced {
-            self.tree.fail(&error);
+            self.tree.fail(BackgroundErrorReason::Write, &error);
             return Err(error);
         }
         self.insertions.wait_for_turns_before(turn)?;
@@ -247,7 +252,7 @@ impl Pipeline {
             .and_then(|()| self.syncs.sync_blobs(&blobs))
             .and_then(|()| self.syncs.sync_wals(&files));
         if let Err(error) = synced {
-            self.tree.fail(&error);
+            self.tree.fail(BackgroundErrorReason::Write, &error);
             return Err(error);
         }
         commit.debt.logs.clear();
@@ -286,7 +291,7 @@ impl Pipeline {
         if let Err(error) =
             self.syncs.sync_blobs(&blobs).and_then(|()| self.syncs.sync_wals(&files))
         {
-            self.tree.fail(&error);
+            self.tree.fail(BackgroundErrorReason::Write, &error);
             return Err(error);
         }
         let is_synced =

@@ -33,7 +33,7 @@ use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::pipeline::insertions::Turn;
 use crate::db::writing::pipeline::named::NamedFamilies;
 use crate::db::writing::pipeline::steps::{CommitEnv, Committed, Numbers, Steps, is_sync_awaited};
-use crate::options::WriteOptions;
+use crate::options::{BackgroundErrorReason, FlushReason, WriteOptions};
 use crate::wal;
 
 /// From so many bytes on it takes longer to compute the checksum of a batch than to complete it.
@@ -341,7 +341,7 @@ impl Pipeline {
                 cut => cut.is_err(),
             };
             if !is_full(&error) || is_left {
-                self.tree.fail(&error);
+                self.tree.fail(BackgroundErrorReason::Write, &error);
             }
             return Err(error);
         }
@@ -376,7 +376,7 @@ impl Pipeline {
         // Perhaps nobody has asked for the switch: a writer whose batch failed has filled the file.
         let target = commit.targets.get_mut(&family.id);
         if let Some(target) = target.filter(|target| family.is_full(&target.to.mem)) {
-            target.switch_wanted = true;
+            target.switch_wanted = Some(FlushReason::WriteBufferFull);
             commit.asked.switch = true;
         }
         if self.is_switch_wanted(commit) {

@@ -10,7 +10,7 @@ use crate::db::DbInner;
 use crate::db::handle::Db;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{AnyFile, Env, FileAround, FileSystem, FileSystemAround, OpenMode};
-use crate::options::Options;
+use crate::options::{BackgroundErrorReason, Options};
 
 fn full_disk() -> Error {
     Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace)
@@ -27,11 +27,11 @@ fn a_write_in_the_wal_is_synced_and_acknowledged_though_the_disk_is_full_by_now(
     let inner = db.inner();
     // As far as a write with `sync` comes before it waits for its turn to sync.
     let last = inner.pipeline.commit.lock().numbers.last;
-    inner.context.poison.record(&full_disk());
+    inner.context.poison.record(BackgroundErrorReason::Flush, &full_disk());
     assert_eq!(db.put("other", "value").unwrap_err().subcode(), SubCode::NoSpace);
     let clock = &*inner.context.env.clock;
     inner.pipeline.wal_sync.wait_for(last, clock, || inner.pipeline.sync_and_publish()).unwrap();
-    inner.context.poison.record_fatal(&full_disk());
+    inner.context.poison.record_fatal(BackgroundErrorReason::Flush, &full_disk());
     let refused =
         inner.pipeline.wal_sync.wait_for(last + 1, clock, || inner.pipeline.sync_and_publish());
     assert_eq!(refused.unwrap_err().subcode(), SubCode::Poisoned);

@@ -1,0 +1,51 @@
+//! Opening with listeners that are told of single reads and writes of files.
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::env::{FileObserver, FileOperation, FileOperationInfo, ObservedFiles};
+use crate::options::{EventListener, Listeners, Options};
+
+/// The options with files that report to those listeners that want to be told, if any do.
+pub(in crate::db) fn with_observed_files(options: &Options) -> Cow<'_, Options> {
+    let wants = |listener: &&Arc<dyn EventListener>| {
+        catch_unwind(AssertUnwindSafe(|| listener.should_be_notified_on_file_io())).unwrap_or(false)
+    };
+    let listeners: Listeners = options.listeners.iter().filter(wants).cloned().collect();
+    if listeners.is_empty() {
+        return Cow::Borrowed(options);
+    }
+    let mut options = options.clone();
+    let (fs, clock) = (options.env.fs.clone(), options.env.clock.clone());
+    let observed = ObservedFiles::new(fs, clock, Arc::new(Told(listeners)));
+    options.env = options.env.with_fs(Arc::new(observed));
+    Cow::Owned(options)
+}
+
+struct Told(Listeners);
+
+impl FileObserver for Told {
+    fn observe(&self, info: &FileOperationInfo) {
+        for listener in &self.0 {
+            if catch_unwind(AssertUnwindSafe(|| tell(&**listener, info))).is_err() {
+                tracing::error!("a listener panicked");
+            }
+        }
+    }
+}
+
+fn tell(listener: &dyn EventListener, info: &FileOperationInfo) {
+    match info.operation {
+        FileOperation::Read => listener.on_file_read_finish(info),
+        FileOperation::Write => listener.on_file_write_finish(info),
+        FileOperation::Sync => listener.on_file_sync_finish(info),
+        FileOperation::RangeSync => listener.on_file_range_sync_finish(info),
+        FileOperation::Truncate => listener.on_file_truncate_finish(info),
+        FileOperation::Close => listener.on_file_close_finish(info),
+        FileOperation::Open => {}
+    }
+    if info.error.is_some() {
+        listener.on_io_error(info);
+    }
+}
