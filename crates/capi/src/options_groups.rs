@@ -255,9 +255,9 @@ c_api! {
     }
 
     fn rocksdb_options_add_compact_on_deletion_collector_factory_min_file_size(
-        o: &mut Options, window_size: usize, trigger: usize, ratio: f64, _min_file_size: u64
+        o: &mut Options, window_size: usize, trigger: usize, ratio: f64, min_file_size: u64
     ) {
-        o.rdb.add_compact_on_deletion_collector_factory(window_size, trigger, ratio);
+        o.rdb.add_compact_on_deletion(window_size, trigger, ratio, min_file_size);
     }
 
     fn rocksdb_dbpath_create(path: cstr, target_size: u64) -> *mut Tagged<DbPath> {

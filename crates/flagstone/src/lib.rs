@@ -264,9 +264,12 @@ pub use options::{
 
 // What a program gives along: its own code, and what several databases share.
 pub use base::{
-    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Comparator, FilterDecision,
-    FilteredKind, MergeBase, MergeFailureScope, MergeOperator, Merged, PrefixExtractor,
-    TableFileCreationReason, UserComparator,
+    CollectedEntry, CollectorContext, CollectorFactories, CompactOnDeletionCollectorFactory,
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Comparator, EntryKind,
+    FilterDecision, FilteredKind, MergeBase, MergeFailureScope, MergeOperator, Merged,
+    PartitionRequest, PartitionerContext, PrefixExtractor, SstPartitioner, SstPartitionerFactory,
+    SstPartitionerFixedPrefixFactory, TableFileCreationReason, TablePropertiesCollector,
+    TablePropertiesCollectorFactory, UserComparator, UserProperties,
 };
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,

@@ -266,6 +266,16 @@ pub const CHOICES: &[Choice] = choices! {
         "compression_per_level": &["", "kNoCompression:kSnappyCompression:kZSTD", "kLZ4Compression"],
         "prefix_extractor": &["nullptr", "fixed:2", "fixed:4", "capped:3", "rocksdb.Noop"],
         "merge_operator": &["stringappend", "stringappendtest"],
+        "sst_partitioner_factory": &[
+            "nullptr",
+            "nullptr",
+            "{id=SstPartitionerFixedPrefixFactory;length=1;}",
+            "{id=SstPartitionerFixedPrefixFactory;length=4;}",
+        ],
+        "table_properties_collectors": &[
+            "",
+            "{{id=CompactOnDeletionCollector;window_size=20;deletion_trigger=5;deletion_ratio=0.3;min_file_size=0;}}",
+        ],
         "compaction_filter": &["nullptr", "nullptr", "testkit.SameAgain", "testkit.Thinning"],
         "compaction_filter_factory": &["nullptr", "nullptr", "testkit.SameAgain", "testkit.Thinning"],
     }

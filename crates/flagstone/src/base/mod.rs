@@ -25,6 +25,7 @@ pub mod merge;
 pub mod mutant;
 mod prefetch;
 pub mod prefix;
+mod properties_collector;
 pub mod range_tombstone;
 pub mod remedy;
 mod shared_piece;
@@ -33,6 +34,7 @@ mod snapshot;
 pub mod sometimes;
 mod sorted_keys;
 mod sorted_numbers;
+mod sst_partitioner;
 mod stripes;
 pub(crate) mod sync;
 mod temperature;
@@ -60,11 +62,19 @@ pub use merge::{MergeBase, MergeFailureScope, MergeOperator, Merged};
 pub use mutant::Mutant;
 pub(crate) use prefetch::prefetch;
 pub use prefix::PrefixExtractor;
+pub use properties_collector::{
+    CollectedEntry, CollectorContext, CollectorFactories, CompactOnDeletionCollectorFactory,
+    EntryKind, TablePropertiesCollector, TablePropertiesCollectorFactory, UserProperties,
+};
 pub use range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TruncatedRangeTombstones};
 pub use remedy::{Remedy, RemedyKind};
 pub use shared_piece::{SharedPiece, SharedRoom};
 pub use snapshot::{LiveSnapshot, Snapshot, SnapshotList};
 pub use sometimes::Sometimes;
+pub use sst_partitioner::{
+    PartitionRequest, PartitionerContext, Partitioning, SstPartitioner, SstPartitionerFactory,
+    SstPartitionerFixedPrefixFactory,
+};
 pub(crate) use stripes::{Counters, STRIPES, own_stripe};
 pub use temperature::Temperature;
 pub use unique_id::UniqueId;

@@ -197,6 +197,8 @@ markers! {
     ManualCompactionCanceled,
     /// An output table ended early for what lies below it.
     CutAtGrandparents,
+    /// A partitioner ended a table.
+    CutByPartitioner,
     /// A table was taken along because it shares a user key with its neighbour.
     CleanCutWidened,
     /// A key's versions were looked for in two tables of one level.

@@ -162,6 +162,8 @@ pub(crate) fn table_builder_settings(
             .merge_operator
             .as_ref()
             .map(|operator| operator.name().to_string()),
+        collectors: options.table_properties_collectors.clone(),
+        level: Some(level),
         ..TableBuilderSettings::default()
     }
 }

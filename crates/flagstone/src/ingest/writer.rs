@@ -350,6 +350,7 @@ fn builder_settings(options: &SstFileWriterOptions) -> TableBuilderSettings {
         session_identity: session_identity(env.random.next_u64(), env.random.next_u64()),
         file_number: FileNumber(1),
         user_properties: TableProperties::external(),
+        level: None,
         // Nobody knows at which level it will lie, nor what is below it.
         ..table_builder_settings(&family, last_level, false)
     }

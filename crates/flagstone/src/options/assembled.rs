@@ -15,7 +15,10 @@ use super::progress::OpenProgressCallback;
 use super::table_settings::TableSettings;
 use crate::base::compression::CompressionType;
 use crate::base::merge::MergeOperator;
-use crate::base::{CompactionFilter, CompactionFilterFactory, Comparator, PrefixExtractor};
+use crate::base::{
+    CollectorFactories, CompactionFilter, CompactionFilterFactory, Comparator, Partitioning,
+    PrefixExtractor,
+};
 use crate::cache::DEFAULT_HIGH_PRIORITY_RATIO;
 use crate::env::{BackgroundThreads, Env, RateLimiter};
 use crate::sst::{FilterPolicy, IndexType};
@@ -37,6 +40,10 @@ pub struct ColumnFamilyOptions {
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
     /// Creates a filter for each compaction; not used if `compaction_filter` is set.
     pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
+    /// Create collectors that give each table properties of its own.
+    pub table_properties_collectors: CollectorFactories,
+    /// Creates a partitioner for each compaction, which decides where tables end.
+    pub sst_partitioner_factory: Partitioning,
     /// Settings found in an OPTIONS file that have no effect.
     pub kept: Vec<KeptSetting>,
 }
@@ -304,6 +311,8 @@ impl fmt::Debug for ColumnFamilyOptions {
             .field("prefix_extractor", &self.prefix_extractor)
             .field(FILTER, &filters::text(self, FILTER))
             .field(FILTER_FACTORY, &filters::text(self, FILTER_FACTORY))
+            .field("table_properties_collectors", &self.table_properties_collectors)
+            .field("sst_partitioner_factory", &self.sst_partitioner_factory)
             .field("kept", &self.kept)
             .finish()
     }

@@ -2,6 +2,7 @@
 
 use super::assembled::{ColumnFamilyOptions, Options};
 use super::filters::{self, FILTER, FILTER_FACTORY};
+use super::hooks::{self, COLLECTORS, PARTITIONER};
 use super::kept::KeptSetting;
 use super::known::{self, Known};
 use super::missing::BLOCK_BASED_TABLE;
@@ -40,6 +41,8 @@ impl ColumnFamilyOptions {
                     .map_or_else(null_text, |extractor| extractor.name().into_owned()),
             ),
             FILTER | FILTER_FACTORY => Some(filters::text(self, name)),
+            PARTITIONER => Some(hooks::text(self, name).unwrap_or_else(null_text)),
+            COLLECTORS => Some(hooks::text(self, name).unwrap_or_default()),
             _ => {
                 let name = without_alias(name);
                 self.settings.text(name).or_else(|| self.table.text(name))
@@ -79,6 +82,7 @@ impl ColumnFamilyOptions {
                 PrefixExtractor::from_option_text(value).map(|found| self.prefix_extractor = found)
             }
             FILTER | FILTER_FACTORY => filters::set(self, name, value),
+            PARTITIONER | COLLECTORS => hooks::set(self, name, value),
             _ => {
                 let assigned =
                     self.settings.assign(name, value).or_else(|| self.table.assign(name, value));

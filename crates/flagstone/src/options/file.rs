@@ -38,6 +38,7 @@ use crate::env::{self, Env};
 
 use super::assembled::{ColumnFamilyOptions, Options};
 use super::filters::{self, FILTER, FILTER_FACTORY};
+use super::hooks::{self, COLLECTORS, PARTITIONER};
 use super::kept::{KeptSection, KeptSetting};
 use super::known::{self, OWN_MARK};
 use super::missing::{BLOCK_BASED_TABLE, COMPONENTS, TABLE_FACTORY};
@@ -303,7 +304,14 @@ fn print_family(out: &mut String, name: &str, family: &ColumnFamilyOptions) {
         let _ = writeln!(out, "  {filter}={}", filters::text(family, filter));
     }
     let _ = writeln!(out, "  {TABLE_FACTORY}={BLOCK_BASED_TABLE}");
-    print_section(out, &family.settings.settled(), &family.kept, Section::ColumnFamily);
+    let mut kept = family.kept.clone();
+    for (hook, mark) in [(PARTITIONER, ""), (COLLECTORS, OWN_MARK)] {
+        if let Some(text) = hooks::text(family, hook) {
+            let _ = writeln!(out, "  {mark}{hook}={text}");
+            kept.retain(|kept| kept.name != hook);
+        }
+    }
+    print_section(out, &family.settings.settled(), &kept, Section::ColumnFamily);
     if let Some((name, value)) = family.settings.noted() {
         let _ = writeln!(out, "  {OWN_MARK}{name}={value}");
     }

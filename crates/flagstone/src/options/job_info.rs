@@ -149,7 +149,7 @@ pub struct JobStats {
     pub micros: u64,
     /// Entries read, range deletions not included.
     pub entries_read: u64,
-    /// Keys that could not be processed normally, see [`KeyFault`](crate::report::KeyFault).
+    /// Keys that could not be processed normally, see [`KeyFault`](crate::reports::KeyFault).
     pub key_faults: u64,
     /// Values moved from one blob file to another.
     pub relocated_blobs: u64,

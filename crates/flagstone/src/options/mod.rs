@@ -36,6 +36,7 @@ mod filters;
 #[cfg(test)]
 mod foreign_tests;
 pub mod former;
+mod hooks;
 mod ingestion;
 mod job_info;
 mod kept;
@@ -65,9 +66,12 @@ pub mod value;
 pub use crate::base::checksum::ChecksumType;
 pub use crate::base::compression::CompressionType;
 pub use crate::base::{
+    CollectedEntry, CollectorContext, CollectorFactories, CompactOnDeletionCollectorFactory,
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, DEFAULT_COLUMN_FAMILY_NAME,
-    FilterDecision, FilteredKind, KeepEverything, MergeFailureScope, MergeOperator,
-    PrefixExtractor, TableFileCreationReason, Temperature,
+    EntryKind, FilterDecision, FilteredKind, KeepEverything, MergeFailureScope, MergeOperator,
+    PartitionRequest, PartitionerContext, PrefixExtractor, SstPartitioner, SstPartitionerFactory,
+    SstPartitionerFixedPrefixFactory, TableFileCreationReason, TablePropertiesCollector,
+    TablePropertiesCollectorFactory, Temperature, UserProperties,
 };
 pub use crate::cache::{CacheSettings, CacheStatistics, PolicyKind};
 pub use crate::env::{

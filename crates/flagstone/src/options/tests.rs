@@ -224,7 +224,7 @@ fn what_is_not_acted_on_is_kept_and_reported() {
 fn names_that_rocksdb_writes_only_when_they_are_set_are_known() {
     let text = "[Version]\nrocksdb_version=11.8.1\n[DBOptions]\ndaily_offpeak_time_utc=02:00-05:00\nlisteners={Mine}\n\
         [CFOptions \"default\"]\n\
-        table_properties_collectors={{id=CompactOnDeletionCollector;window_size=128;deletion_trigger=64;}}\n";
+        table_properties_collectors={{id=Mine;window_size=128;}}\n";
     let read = file::parse(text).unwrap();
     assert_eq!(read.warnings().len(), 3, "{:?}", read.warnings());
     let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);

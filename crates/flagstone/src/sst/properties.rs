@@ -171,6 +171,16 @@ impl TableProperties {
         TEXTS.iter().map(|(text, _)| *text).chain(others).any(|text| text == name)
     }
 
+    /// The properties that collectors and other programs gave the table, by name: those whose names
+    /// begin neither with `rocksdb.` nor with `flagstone.`.
+    pub fn user_properties(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let is_users = |name: &[u8]| {
+            ![&b"rocksdb."[..], b"flagstone."].iter().any(|own| name.starts_with(own))
+        };
+        let all = self.raw.iter().map(|(name, value)| (name.as_slice(), value.as_slice()));
+        all.filter(move |(name, _)| is_users(name))
+    }
+
     /// Whether the writer held data blocks back to make a compression dictionary of them, if they
     /// gave one or not.
     pub fn had_dictionary(&self) -> bool {

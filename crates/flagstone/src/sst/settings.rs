@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionOptions, CompressionType};
 use crate::base::{
-    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, PrefixExtractor,
-    SequenceNumber, UniqueId,
+    CollectorFactories, ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber,
+    PrefixExtractor, SequenceNumber, UniqueId,
 };
 use crate::cache::MemoryAccount;
 
@@ -227,6 +227,10 @@ pub struct TableBuilderSettings {
     pub session_identity: String,
     /// The number that the file gets.
     pub file_number: FileNumber,
+    /// Create the collectors of further properties.
+    pub collectors: CollectorFactories,
+    /// The level that the file is for, if that is known.
+    pub level: Option<usize>,
     /// More properties, for applications.
     pub user_properties: Vec<(Vec<u8>, Vec<u8>)>,
     /// Bytes collected before they are handed to the file.
@@ -271,6 +275,8 @@ impl Default for TableBuilderSettings {
             db_identity: String::new(),
             session_identity: String::new(),
             file_number: FileNumber(0),
+            collectors: CollectorFactories::default(),
+            level: None,
             user_properties: Vec::new(),
             buffer_size: 1 << 20,
             range_deletion_bytes_max: RANGE_DELETION_BYTES_MAX,

@@ -162,16 +162,34 @@ impl Options {
         self.db.cf.ttl = ttl_secs;
     }
 
-    /// Compacts tables that have many deletions. Which tables those are the engine decides: window,
-    /// trigger and ratio have no effect. Default: deletions start no compaction.
+    /// Compacts tables that have many deletions: `num_dels_trigger` of `window_size` consecutive
+    /// entries, or a part of `deletion_ratio` of all.
     pub fn add_compact_on_deletion_collector_factory(
         &mut self,
         window_size: usize,
         num_dels_trigger: usize,
         deletion_ratio: f64,
     ) {
-        let delay = engine::CfSettings::default().deletion_compaction_delay;
-        self.db.cf.deletion_compaction_delay = delay;
+        self.add_compact_on_deletion(window_size, num_dels_trigger, deletion_ratio, 0);
+    }
+
+    /// As [`Options::add_compact_on_deletion_collector_factory`], only for tables of at least
+    /// `min_file_size` bytes.
+    #[doc(hidden)]
+    pub fn add_compact_on_deletion(
+        &mut self,
+        window_size: usize,
+        num_dels_trigger: usize,
+        deletion_ratio: f64,
+        min_file_size: u64,
+    ) {
+        let factory = engine::CompactOnDeletionCollectorFactory {
+            window_size: window_size as u64,
+            deletion_trigger: num_dels_trigger as u64,
+            deletion_ratio,
+            min_file_size,
+        };
+        self.db.cf.table_properties_collectors.0.push(std::sync::Arc::new(factory));
         self.log.collectors.push(format!(
             "CompactOnDeletionCollector (Sliding window size = {window_size} Deletion trigger = {num_dels_trigger} \
              Deletion ratio = {deletion_ratio})"

@@ -308,7 +308,8 @@ impl<'a> Picker<'a> {
 
         use CompactionReason::{BlobGarbage, Bottommost, Marked, Periodic, Ttl};
         use Destination::{Next, Same};
-        self.first_of(Marked, Next, 0..last_used, |_, file| file.is_marked())
+        // What lies in level 0 goes down even if nothing lies below.
+        self.first_of(Marked, Next, 0..last_used.max(1), |_, file| file.is_marked())
             .or_else(|| {
                 self.first_of(Bottommost, Same, 1..last + 1, |level, file| {
                     self.is_stale(level, file)

@@ -40,6 +40,7 @@ pub(in crate::db) fn write(
         session_identity: context.session.clone(),
         file_number: number,
         user_properties: TableProperties::external(),
+        level: None,
         ..table_builder_settings(&family.options.load(), 0, false)
     };
     let file = context.env.fs.create_writable(&path, IoMode::Buffered)?;

@@ -131,6 +131,7 @@ pub(in crate::db) fn write_level0(
             readahead_bytes: 0,
             read_cache_hits: Arc::default(),
             splitter: None,
+            partitioner: None,
         };
         Ok(ranges.into_iter().map(part).collect())
     })

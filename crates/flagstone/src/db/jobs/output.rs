@@ -255,18 +255,21 @@ impl Job<'_> {
     fn run_part(&self, part: Part) -> Result<Written> {
         self.check_others()?;
         let Self { inner, spec, options, .. } = self;
-        let Part { range, sources, readahead_bytes: _, read_cache_hits, mut splitter } = part;
+        let Part {
+            range,
+            sources,
+            readahead_bytes: _,
+            read_cache_hits,
+            mut splitter,
+            mut partitioner,
+        } = part;
         let meter = Mutex::new(GarbageMeter::new());
         // What a flush reads may refer to blob files of memtables.
         let version = (!spec.is_flush).then_some(&*spec.version);
         let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter, version)
             .followed_by(spec.pace.control.as_deref());
         let filter = self.choose_filter();
-        let ahead = match options.blob_compaction_readahead_size as usize {
-            // The system reads nothing ahead of what goes around its cache.
-            0 => self.blob_files.is_some().then(Mutex::default),
-            bytes => Some(Mutex::new(BlobReadahead::of_size(bytes))),
-        };
+        let ahead = self.blob_readahead();
         let bytes = ahead.as_ref().map(|ahead| ahead.lock().windows_bytes_max());
         let _windows = bytes.map(|bytes| inner.tables.account().hold(MemoryKind::Jobs, bytes));
         let reads = BlobReads { ahead: ahead.as_ref(), own_files: self.blob_files.as_ref() };
@@ -295,7 +298,8 @@ impl Job<'_> {
                     self.check_others()?;
                 }
                 let (key, value) = (stream.key(), stream.value());
-                let added = writer.add(key, value, splitter.as_mut(), &meter);
+                let (splitter, partitioner) = (splitter.as_mut(), partitioner.as_mut());
+                let added = writer.add(key, value, splitter, partitioner, &meter);
                 added.map_err(|error| self.trace(error, Some(key)))?;
                 stream.next();
                 seats.inspect(|seats| seats.make_room());
@@ -317,6 +321,15 @@ impl Job<'_> {
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());
         Ok((output, meter))
+    }
+
+    /// What reads blobs ahead, if anything does.
+    fn blob_readahead(&self) -> Option<Mutex<BlobReadahead>> {
+        match self.options.blob_compaction_readahead_size as usize {
+            // The system reads nothing ahead of what goes around its cache.
+            0 => self.blob_files.is_some().then(Mutex::default),
+            bytes => Some(Mutex::new(BlobReadahead::of_size(bytes))),
+        }
     }
 
     /// The compaction filter of a part.

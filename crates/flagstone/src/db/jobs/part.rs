@@ -14,7 +14,7 @@ use crate::base::range_tombstone::TruncatedFragment;
 use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
     Code, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
-    MAX_SEQUENCE_NUMBER, RangeTombstone, Remedy, Result, SequenceNumber, Sometimes,
+    MAX_SEQUENCE_NUMBER, RangeTombstone, Remedy, Result, SequenceNumber, Sometimes, SstPartitioner,
     TruncatedRangeTombstones, ValueType, key_in_words,
 };
 use crate::blob::{BlobIndex, GarbageMeter, visit_references};
@@ -27,6 +27,7 @@ use crate::db::reading::source::Source;
 use crate::db::tables::level_files::{FileList, LevelFiles, ReadThrough, truncated};
 use crate::db::tables::tombstones_of;
 use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
+use crate::db::tree::partitioning::partitioner_of;
 use crate::db::tree::paused_work;
 use crate::env::ReadAhead;
 use crate::iter::lookup::{in_key, locate_value};
@@ -65,6 +66,8 @@ pub(in crate::db) struct Part {
     pub(in crate::db) read_cache_hits: Arc<ReadCacheHits>,
     /// Where to cut tables; a flush is never cut.
     pub(in crate::db) splitter: Option<OutputSplitter>,
+    /// Where the application wants them to be cut.
+    pub(in crate::db) partitioner: Option<Box<dyn SstPartitioner>>,
 }
 
 /// A range of user keys, and of sequence numbers.
@@ -273,7 +276,9 @@ pub(in crate::db) fn parts_of(
         let sources = compaction_sources(jobs, job, &range, settings, &through)?;
         let splitter = OutputSplitter::new(rule.clone(), job.family.comparator().clone());
         let readahead_bytes = sources.len() * readahead_size;
-        Ok(Part { range, sources, readahead_bytes, read_cache_hits, splitter: Some(splitter) })
+        let partitioner = partitioner_of(&job.family, &job.version, &job.plan, job.is_manual);
+        let splitter = Some(splitter);
+        Ok(Part { range, sources, readahead_bytes, read_cache_hits, splitter, partitioner })
     });
     parts.collect()
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use crate::base::sync::Mutex;
 use crate::base::{
-    Error, FileNumber, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber,
-    Sometimes, ValueType, file_name,
+    Error, FileNumber, InternalKey, InternalKeyBuf, PartitionRequest, RangeTombstone, Result,
+    SequenceNumber, Sometimes, SstPartitioner, ValueType, file_name,
 };
 use crate::blob::{GarbageMeter, visit_references};
 use crate::compaction::pick::{DeletedRanges, OutputSplitter};
@@ -85,17 +85,16 @@ impl<'a> TableWriter<'a> {
         key: InternalKey<'_>,
         value: &[u8],
         splitter: Option<&mut OutputSplitter>,
+        partitioner: Option<&mut Box<dyn SstPartitioner>>,
         meter: &Mutex<GarbageMeter>,
     ) -> Result<()> {
         if let Some(splitter) = splitter {
+            if self.is_partitioned_before(key, partitioner) {
+                self.end_before(key)?;
+            }
             let size = self.open.as_ref().map(|open| open.builder.estimated_size());
-            let is_full = splitter.should_stop_before(key, size);
-            if is_full || self.is_cut_before(key) {
-                self.check_order(key)?;
-                while self.is_cut_before(key) {
-                    self.end_piece()?;
-                }
-                self.finish(Some(key.user_key()))?;
+            if splitter.should_stop_before(key, size) || self.is_cut_before(key) {
+                self.end_before(key)?;
             }
         }
         let open = match &mut self.open {
@@ -122,6 +121,31 @@ impl<'a> TableWriter<'a> {
         open.smallest_seqno = open.smallest_seqno.min(key.sequence());
         open.largest_seqno = open.largest_seqno.max(key.sequence());
         Ok(())
+    }
+
+    /// Whether the application wants the open table to end before `key`.
+    fn is_partitioned_before(
+        &self,
+        key: InternalKey<'_>,
+        partitioner: Option<&mut Box<dyn SstPartitioner>>,
+    ) -> bool {
+        let (Some(open), Some(partitioner)) = (&self.open, partitioner) else { return false };
+        let (last, size) = (open.last.as_key(), open.builder.estimated_size());
+        let request = PartitionRequest::new(last.user_key(), key.user_key(), size);
+        let is_partitioned = partitioner.should_partition(&request);
+        if is_partitioned {
+            Sometimes::CutByPartitioner.reached();
+        }
+        is_partitioned
+    }
+
+    /// Ends the open table before `key`, and the pieces before it.
+    fn end_before(&mut self, key: InternalKey<'_>) -> Result<()> {
+        self.check_order(key)?;
+        while self.is_cut_before(key) {
+            self.end_piece()?;
+        }
+        self.finish(Some(key.user_key()))
     }
 
     /// Where a table ends there is no builder that would notice. It may end between two versions of
@@ -293,6 +317,7 @@ impl<'a> TableWriter<'a> {
             number: open.number,
             path_id: spec.place.path_id,
             size: summary.size,
+            marked_for_compaction: summary.needs_compaction,
             smallest,
             largest,
             smallest_seqno: open.smallest_seqno,

@@ -25,6 +25,7 @@ use crate::db::handle::Db;
 use crate::db::settings::{leveled_settings, pick_compaction};
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::compactions::Piece;
+use crate::db::tree::partitioning::cut_before_moving;
 use crate::db::tree::paused_work;
 use crate::db::tree::state::State;
 use crate::manifest::{TableFile, Version};
@@ -344,7 +345,12 @@ impl Manual<'_> {
             allow_trivial_move: moves && !options.filters_compactions(),
         };
         let settings = leveled_settings(&options, &version.paths);
-        plan_range(&version, &settings, &self.inner.tree.pick_context(state, known), &request)
+        let context = self.inner.tree.pick_context(state, known);
+        let mut planned = plan_range(&version, &settings, &context, &request);
+        if let RangePlan::Ready { plan, .. } = &mut planned {
+            cut_before_moving(&options, &version, plan, true);
+        }
+        planned
     }
 
     /// For universal compaction: all runs into one, whatever the range; in pieces, if that is too
@@ -363,6 +369,7 @@ impl Manual<'_> {
         let mut planned = plan_full(&version, &common, universal, &context, output, begin);
         if let RangePlan::Ready { plan, .. } = &mut planned {
             plan.trivial_move &= !options.filters_compactions();
+            cut_before_moving(&options, &version, plan, true);
         }
         planned
     }

@@ -17,6 +17,7 @@ use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
 use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::output::JobOutput;
+use crate::db::tree::partitioning::cut_before_moving;
 use crate::db::tree::state::State;
 use crate::db::tree::{Tree, damage, paused_work, told};
 use crate::env::Role;
@@ -95,6 +96,7 @@ impl Tree {
             ..self.pick_context(state, known)
         };
         let mut plan = pick_compaction(&options, &version, &context)?;
+        cut_before_moving(&options, &version, &mut plan, false);
         if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
             // What passes by anyway need not be rewritten for their sake.
             let live = known
@@ -155,10 +157,7 @@ impl Tree {
     }
 
     pub(in crate::db) fn end_compaction(&self) {
-        let mut state = self.state.lock();
-        state.running.compactions -= 1;
-        told::note_job_ended(self, &state);
-        drop(state);
+        told::end_compaction(self, &mut self.state.lock());
         if !Mutant::ForgetEndOfCompaction.is_on() {
             self.progress.notify_all();
         }

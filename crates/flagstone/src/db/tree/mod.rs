@@ -14,6 +14,7 @@ pub(in crate::db) mod following;
 pub(super) mod ingestion;
 pub(in crate::db) mod key_faults;
 pub(in crate::db) mod output;
+pub(in crate::db) mod partitioning;
 pub(super) mod paused_work;
 pub(super) mod pressure;
 pub(in crate::db) mod pressures;

@@ -61,6 +61,12 @@ pub(in crate::db) fn note_job_ended(tree: &Tree, state: &State) {
     });
 }
 
+/// A compaction runs no longer.
+pub(in crate::db) fn end_compaction(tree: &Tree, state: &mut State) {
+    state.running.compactions -= 1;
+    note_job_ended(tree, state);
+}
+
 /// What a flush of one family begins with.
 pub(in crate::db) fn flush_begun(part: &FlushPart) -> JobInfo {
     let FlushPart { family, .. } = part;

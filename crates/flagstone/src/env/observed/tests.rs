@@ -1,5 +1,4 @@
 //! What an observer hears of a file's life.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,12 +2,13 @@
 
 use super::super::format::{IndexType, MAX_FORMAT_VERSION};
 use super::super::index::IndexBuilderSettings;
+use super::super::properties::TableProperties;
 use super::super::settings::TableBuilderSettings;
 use super::filters::Filters;
 use super::placement::Placement;
 use crate::base::checksum::crc32c;
 use crate::base::compression::CompressionType;
-use crate::base::{Error, Result};
+use crate::base::{CollectorContext, Error, Result};
 
 pub(super) fn index(settings: &TableBuilderSettings) -> IndexBuilderSettings {
     let hashed = settings.index_type == IndexType::HashSearch;
@@ -35,6 +36,13 @@ pub(super) fn filters(settings: &TableBuilderSettings) -> Option<Filters> {
         settings.prefix_extractor.clone(),
         partitioned.then_some(settings.metadata_block_size),
     ))
+}
+
+/// What collectors are told of the table.
+pub(super) fn collector_context(settings: &TableBuilderSettings) -> CollectorContext {
+    let family = settings.column_family;
+    let named = (family != TableProperties::UNKNOWN_FAMILY).then_some(family);
+    CollectorContext::new(named, settings.level)
 }
 
 /// Where data blocks are to lie, if not one right after the other.

@@ -16,7 +16,7 @@ use super::super::properties::{TableProperties, name};
 use super::super::settings::TableBuilderSettings;
 use super::block_compressor::BlockCompressor;
 use super::block_writer::BlockWriter;
-use super::{TableBuilder, TableSummary};
+use super::{TableBuilder, TableSummary, collectors};
 
 pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     let tail_start = builder.writer.offset();
@@ -65,6 +65,8 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
         let block = block.map_err(|error| error.at(&builder.path))?;
         meta.push((meta_name::RANGE_DELETIONS, writer.write_raw(&block)?));
     }
+    let (collected, needs_compaction) = builder.collectors.finish();
+    builder.properties.raw.extend(collected);
     fill_properties(&mut builder.properties, settings, &builder.writer, flavor, sizes, tail_start);
     meta.push((meta_name::PROPERTIES, builder.writer.write_raw(&builder.properties.encode())?));
     let metaindex = builder.writer.write_raw(&encode_metaindex(meta))?;
@@ -82,6 +84,7 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
         smallest_sequence: if empty { 0 } else { builder.bounds.sequences.0 },
         largest_sequence: builder.bounds.sequences.1,
         is_cached: builder.cached.is_cached,
+        needs_compaction,
         key_filter: builder.keys.key_filter.map(|mut keys| Filter::new(keys.finish())),
     })
 }
@@ -183,7 +186,8 @@ fn fill_properties(
         properties.set_number(name::TOP_LEVEL_INDEX_SIZE, sizes.top_level);
     }
     properties.set(name::COMPRESSION_OPTIONS, settings.compression_options.to_string().as_bytes());
-    properties.set(name::PROPERTY_COLLECTORS, b"[]");
+    let collectors = collectors::names(&settings.collectors);
+    properties.set(name::PROPERTY_COLLECTORS, collectors.as_bytes());
     properties.fill_raw();
 }
 

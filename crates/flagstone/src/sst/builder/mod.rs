@@ -12,6 +12,7 @@
 mod begin;
 mod block_compressor;
 mod block_writer;
+mod collectors;
 mod filters;
 mod finish;
 mod held_back;
@@ -24,8 +25,8 @@ use std::sync::Arc;
 
 use crate::base::compression::build_dictionary;
 use crate::base::{
-    Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PACKED_SIZE, RangeTombstone, Result,
-    SequenceNumber, UniqueId, ValueType,
+    CollectedEntry, EntryKind, Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
+    PACKED_SIZE, RangeTombstone, Result, SequenceNumber, UniqueId, ValueType,
 };
 use crate::batch::MAX_ENTRY_SIZE;
 use crate::env::{BufferedWriter, Spawn, WritableFile};
@@ -40,6 +41,7 @@ use super::settings::TableBuilderSettings;
 use super::verify::out_of_order;
 use block_compressor::BlockCompressor;
 use block_writer::BlockWriter;
+use collectors::Collectors;
 use filters::Filters;
 use held_back::HeldBack;
 use parallel::{Batch, PARALLEL_BLOCK_MAX, ParallelCompressor, WrittenBlock};
@@ -74,6 +76,7 @@ pub struct TableBuilder {
     keys: KeyStructures,
     tombstones: Vec<RangeTombstone>,
     properties: TableProperties,
+    collectors: Collectors,
     bounds: Bounds,
 }
 
@@ -98,6 +101,8 @@ pub struct TableSummary {
     pub largest_sequence: SequenceNumber,
     /// Whether blocks of it are in the block cache.
     pub is_cached: bool,
+    /// Whether a collector of properties wants it to be compacted soon.
+    pub needs_compaction: bool,
     /// A filter over the keys, for [`super::TableReadSettings::key_filter`]; if it was asked for,
     /// and none was written.
     pub key_filter: Option<Filter>,
@@ -155,6 +160,7 @@ impl TableBuilder {
             },
             tombstones: Vec::new(),
             properties: TableProperties::default(),
+            collectors: Collectors::new(&settings.collectors, begin::collector_context(&settings)),
             bounds: Bounds { smallest: None, sequences: (MAX_SEQUENCE_NUMBER, 0) },
             settings,
         })
@@ -219,6 +225,12 @@ impl TableBuilder {
         if let Some(hash) = &mut self.keys.prefix_hash {
             hash.add(key.user_key(), self.block.number);
         }
+        if !self.collectors.is_empty()
+            && let Some(kind) = key.value_type().map(EntryKind::of)
+        {
+            let (entry, size) = ((key.user_key(), value), self.writer.offset());
+            self.collectors.add(&CollectedEntry::new(entry, kind, key.sequence(), size));
+        }
         self.block.entries.add(key.as_bytes(), value);
         self.block.last_key.clear();
         self.block.last_key.extend_from_slice(key.as_bytes());
@@ -278,6 +290,11 @@ impl TableBuilder {
         properties.raw_key_size += (start.len() + PACKED_SIZE) as u64;
         properties.raw_value_size += end.len() as u64;
         self.note_sequence(sequence);
+        if !self.collectors.is_empty() {
+            let size = self.writer.offset();
+            let entry = CollectedEntry::new((start, end), EntryKind::RangeDelete, sequence, size);
+            self.collectors.add(&entry);
+        }
         self.tombstones.push(RangeTombstone { start: start.to_vec(), end: end.to_vec(), sequence });
     }
 
@@ -315,6 +332,9 @@ impl TableBuilder {
 
     fn finish_data_block(&mut self) -> Result<()> {
         self.block.number += 1;
+        if !self.collectors.is_empty() {
+            self.collectors.block_added(self.block.entries.estimated_size());
+        }
         if let Some(parallel) = &mut self.codec.parallel {
             let is_huge = self.block.entries.finish().len() > PARALLEL_BLOCK_MAX;
             let is_due = parallel.push(

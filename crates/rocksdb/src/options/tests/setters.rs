@@ -210,7 +210,8 @@ const COMPACTION: &[Case] = &[
     (|o| o.set_ttl(9), "ttl=9"),
     (
         |o| o.add_compact_on_deletion_collector_factory(5, 10, 0.5),
-        "# flagstone:deletion_compaction_delay=20",
+        "# flagstone:table_properties_collectors={{id=CompactOnDeletionCollector;window_size=5;deletion_trigger=10;\
+         deletion_ratio=0.500000;min_file_size=0;}}",
     ),
     (|o| o.optimize_level_style_compaction(64 << 20), "write_buffer_size=16777216"),
     (
