@@ -271,6 +271,7 @@ pub use base::{
     SstPartitionerFixedPrefixFactory, TableFileCreationReason, TablePropertiesCollector,
     TablePropertiesCollectorFactory, UserComparator, UserProperties,
 };
+pub use db::WriteCallback;
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
     EventListener, RateLimiter, RateLimiterMode, RateLimiterOptions, TableFilter,

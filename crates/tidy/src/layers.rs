@@ -55,6 +55,7 @@ const ROOMS: &[&[&str]] = &[
         "updates",
         "value_pieces",
         "wal_files",
+        "write_callback",
     ],
 ];
 

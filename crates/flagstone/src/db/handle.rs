@@ -16,6 +16,7 @@ use crate::db::reading::iterate::Iter;
 use crate::db::reading::unchanged::Unchanged;
 use crate::db::reading::value::Value;
 use crate::db::statistics::Statistics;
+use crate::db::writing::condition::Condition;
 use crate::env::Env;
 use crate::options::{Options, ReadOptions, WriteOptions};
 
@@ -463,7 +464,7 @@ impl Db {
     ) -> Result<()> {
         let keys = keys.iter().map(|(family, key)| (*family, *key, since.sequence()));
         let unchanged = self.unchanged(since, keys)?;
-        self.inner().pipeline.write_if_unchanged(options, &mut batch, &unchanged)
+        self.inner().pipeline.write_if(options, &mut batch, Condition::Unchanged(&unchanged))
     }
 
     /// That none of `keys` was written behind its sequence number. None of these lies before

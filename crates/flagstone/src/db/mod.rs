@@ -60,6 +60,7 @@ mod updates;
 mod value_pieces;
 mod wal_files;
 mod wal_space;
+mod write_callback;
 mod write_control;
 mod writing;
 
@@ -107,6 +108,8 @@ pub use updates::position::UpdatePosition;
 pub use updates::{Update, Updates};
 pub use value_pieces::{Streamed, StreamedValue, ValueWriter};
 pub use wal_files::WalFile;
+pub use write_callback::write_with_callback;
+pub use writing::condition::WriteCallback;
 
 // What stands on the engine, for its users to find here. Nothing in the engine uses these names.
 pub use crate::doctor::{Finding, Severity, diagnose};

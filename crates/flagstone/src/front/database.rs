@@ -1,13 +1,11 @@
 //! The database as a whole.
 
-use std::fmt;
-use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::base::{Code, Error, Result, WideColumns};
 use crate::batch::WriteBatch;
-use crate::db::{self, ExportedFamily};
+use crate::db::{self, ExportedFamily, WriteCallback};
 use crate::front::builder::{Builder, lifetime, open_by};
 use crate::front::family::{self, Family};
 use crate::front::groups::{FamiliesCursor, no_family};
@@ -49,7 +47,7 @@ use crate::options::{
 #[doc(alias = "DB")]
 #[derive(Clone)]
 pub struct Db {
-    default: Family,
+    pub(super) default: Family,
 }
 
 impl Db {
@@ -356,6 +354,22 @@ impl Db {
         self.engine().write_if_unchanged(options, stamped, since.moment(), &keys)
     }
 
+    /// Writes a batch that a [`WriteCallback`] follows, which may refuse it. All other writers wait
+    /// for its check; [`Db::write_if_unchanged`] holds them up for less time.
+    ///
+    /// # Errors
+    /// That of the check, or `Aborted` if it panics: nothing is written. As [`Family::put`].
+    pub fn write_with_callback(
+        &self,
+        batch: WriteBatch,
+        callback: &mut dyn WriteCallback,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let _held = self.stamping().lock_batch(&batch)?;
+        let (stamped, _under_way) = self.stamping().stamp_some(batch)?;
+        db::write_with_callback(self.engine(), options, stamped, callback)
+    }
+
     /// Sets `key` to an entity in each of several families, its attribute groups: all of it, or
     /// nothing. So columns that are used together lie together.
     ///
@@ -566,25 +580,5 @@ impl Db {
     #[doc(hidden)]
     pub fn engine(&self) -> &db::Db {
         self.default.engine()
-    }
-}
-
-impl Deref for Db {
-    type Target = Family;
-
-    fn deref(&self) -> &Family {
-        &self.default
-    }
-}
-
-impl AsRef<db::Db> for Db {
-    fn as_ref(&self) -> &db::Db {
-        self.engine()
-    }
-}
-
-impl fmt::Debug for Db {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Db").field(&self.path()).finish()
     }
 }

@@ -32,6 +32,7 @@ mod family;
 mod files;
 mod follower;
 mod groups;
+mod handle;
 mod locking;
 pub mod moving;
 mod pauses;

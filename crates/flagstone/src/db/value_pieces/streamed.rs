@@ -12,10 +12,10 @@ use crate::db::family::direct_blobs::DirectFile;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
 use crate::db::reading::read::read_settings;
-use crate::db::reading::unchanged::Unchanged;
 use crate::db::reading::value::Value;
 use crate::db::reading::value_reader::ValueReader;
 use crate::db::value_pieces::{Pieces, ValueWriter, failed_earlier};
+use crate::db::writing::condition::Condition;
 use crate::options::{ReadOptions, WriteOptions};
 
 /// A value in a blob file that nothing names yet. Dropped before it is written, it takes the file
@@ -134,7 +134,7 @@ impl StreamedValue {
     ) -> Result<()> {
         match values {
             [] => db.write_ref(options, batch),
-            values => Self::write_all(db, options, batch, values, None),
+            values => Self::write_all(db, options, batch, values, Condition::Nothing),
         }
     }
 
@@ -152,8 +152,8 @@ impl StreamedValue {
     ) -> Result<()> {
         let unchanged = db.unchanged(kept, keys)?;
         match values {
-            [] => db.inner().pipeline.write_if_unchanged(options, batch, &unchanged),
-            values => Self::write_all(db, options, batch, values, Some(&unchanged)),
+            [] => db.inner().pipeline.write_if(options, batch, Condition::Unchanged(&unchanged)),
+            values => Self::write_all(db, options, batch, values, Condition::Unchanged(&unchanged)),
         }
     }
 
@@ -162,12 +162,12 @@ impl StreamedValue {
         options: &WriteOptions,
         batch: &mut WriteBatch,
         values: &[Arc<Self>],
-        unchanged: Option<&Unchanged<'_>>,
+        condition: Condition<'_>,
     ) -> Result<()> {
         let inner = db.inner();
         let file_of = |value: &Arc<Self>| Some((value.family.id, value.file.clone()?));
         let files: Vec<_> = values.iter().filter_map(file_of).collect();
-        let written = inner.pipeline.write_streamed(options, batch, &files, unchanged);
+        let written = inner.pipeline.write_streamed(options, batch, &files, condition);
         for (value, (_, file)) in values.iter().zip(&files) {
             // After an error that came late, a memtable or a sync may have it.
             if written.is_ok() || Arc::strong_count(file) > 2 {

@@ -3,6 +3,7 @@
 
 mod admission;
 pub(super) mod commit;
+pub(super) mod condition;
 pub(super) mod direct_blob;
 mod file_syncs;
 mod memtable_limit;

@@ -28,6 +28,7 @@ use crate::db::family::direct_blobs::DirectFile;
 use crate::db::reading::unchanged::{Asked, Unchanged};
 use crate::db::statistics::Ticker;
 use crate::db::writing::commit::{Commit, Pins};
+use crate::db::writing::condition::Condition;
 use crate::db::writing::direct_blob::{BlobsOfBatch, OwnFile, Source};
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::pipeline::insertions::Turn;
@@ -42,28 +43,28 @@ const SUMMED_MIN: usize = 512;
 impl Pipeline {
     /// Writes a batch atomically.
     pub(crate) fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
-        self.write_batch(options, batch, None).inspect_err(|error| self.tree.refused(error))
+        self.write_batch(options, batch, Condition::Nothing)
+            .inspect_err(|error| self.tree.refused(error))
     }
 
-    /// Writes a batch if none of these keys was written behind their snapshot.
+    /// Writes a batch if a condition holds.
     ///
     /// # Errors
-    /// `Busy` if one was.
-    pub(in crate::db) fn write_if_unchanged(
+    /// `Busy` if a key was written behind its snapshot; those of the application.
+    pub(in crate::db) fn write_if(
         &self,
         options: &WriteOptions,
         batch: &mut WriteBatch,
-        unchanged: &Unchanged<'_>,
+        condition: Condition<'_>,
     ) -> Result<()> {
-        self.write_batch(options, batch, Some(unchanged))
-            .inspect_err(|error| self.tree.refused(error))
+        self.write_batch(options, batch, condition).inspect_err(|error| self.tree.refused(error))
     }
 
     pub(in crate::db) fn write_batch(
         &self,
         options: &WriteOptions,
         batch: &mut WriteBatch,
-        unchanged: Option<&Unchanged<'_>>,
+        condition: Condition<'_>,
     ) -> Result<()> {
         let bytes = batch.byte_size() as u64;
         let _counted = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
@@ -77,11 +78,11 @@ impl Pipeline {
         {
             let _copied =
                 self.tables.account().hold_large(MemoryKind::Writes, separated.memory_usage());
-            let committed = self.commit(options, &mut separated, blobs, bytes, unchanged);
+            let committed = self.commit(options, &mut separated, blobs, bytes, condition);
             batch.set_sequence(separated.sequence());
             return committed;
         }
-        self.commit(options, batch, BlobsOfBatch::Nothing, bytes, unchanged)
+        self.commit(options, batch, BlobsOfBatch::Nothing, bytes, condition)
     }
 
     /// Sets one key to a large value, which is not copied if it goes to a blob file.
@@ -115,7 +116,7 @@ impl Pipeline {
                 }
             };
         let _copied = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
-        self.commit(options, &mut batch, blobs, bytes, None)
+        self.commit(options, &mut batch, blobs, bytes, Condition::Nothing)
     }
 
     /// Commits a batch whose large values lie in `blobs`; with them it has `bytes` bytes.
@@ -125,7 +126,7 @@ impl Pipeline {
         batch: &mut WriteBatch,
         mut blobs: BlobsOfBatch<'_>,
         bytes: u64,
-        unchanged: Option<&Unchanged<'_>>,
+        mut condition: Condition<'_>,
     ) -> Result<()> {
         let families = NamedFamilies::of(batch, &blobs)?;
         let tail = self.tail_of(options, batch, &blobs);
@@ -133,10 +134,16 @@ impl Pipeline {
         // Let go of without the lock.
         let mut asked = Asked::default();
         let appended = {
-            let commit = &mut match unchanged {
-                None => self.lock_to_write(!options.no_slowdown)?,
-                Some(unchanged) => self.lock_unchanged(options, unchanged, &mut asked)?,
+            let commit = &mut match condition {
+                Condition::Unchanged(unchanged) => {
+                    self.lock_unchanged(options, unchanged, &mut asked)?
+                }
+                _ => self.lock_to_write(!options.no_slowdown)?,
             };
+            if matches!(condition, Condition::Callback(_)) {
+                // What is inserted or synced still, reads would not see.
+                self.sync_pending_writes(commit)?;
+            }
             let locked = Locked {
                 pipeline: self,
                 commit,
@@ -145,8 +152,11 @@ impl Pipeline {
                 tail,
                 pins: &mut pins,
             };
-            self.append_locked(locked, options, batch, bytes)?
+            self.append_locked(locked, options, batch, bytes, &mut condition)?
         };
+        if !options.disable_wal {
+            condition.note_logged();
+        }
         self.insert_and_publish(pins, &families, batch, appended)
     }
 
@@ -220,9 +230,10 @@ impl Pipeline {
         options: &WriteOptions,
         batch: &mut WriteBatch,
         bytes: u64,
+        condition: &mut Condition<'_>,
     ) -> Result<Appended<'a>> {
         let mut steps = Steps::new(locked, options.sync);
-        steps.check(|locked| locked.check(batch, options))?;
+        steps.check(|locked| locked.check(batch, options).and_then(|()| condition.check()))?;
         steps.number(batch)?;
         let logged = if options.disable_wal { None } else { Some(steps.append(batch)?) };
         if logged.is_none() && !batch.is_empty() {
@@ -418,7 +429,7 @@ impl Pipeline {
         let mut batch = WriteBatch::new();
         batch.put_blob_index(family.id, key, &index)?;
         let blobs = BlobsOfBatch::Whole(smallvec![(family.id, file.clone())]);
-        self.commit(options, &mut batch, blobs, bytes, None)
+        self.commit(options, &mut batch, blobs, bytes, Condition::Nothing)
             .inspect_err(|_| self.give_up_uncommitted(file))
     }
 
@@ -436,20 +447,20 @@ impl Pipeline {
         self.blobs.give_up_uncommitted(file);
     }
 
-    /// [`Self::write`], or [`Self::write_if_unchanged`], of a batch that names files of one value.
+    /// [`Self::write`], or [`Self::write_if`], of a batch that names files of one value.
     /// Its other values stay in the WAL up to the flush.
     pub(in crate::db) fn write_streamed(
         &self,
         options: &WriteOptions,
         batch: &mut WriteBatch,
         files: &[(ColumnFamilyId, Arc<DirectFile>)],
-        unchanged: Option<&Unchanged<'_>>,
+        condition: Condition<'_>,
     ) -> Result<()> {
         let bytes = batch.byte_size() as u64;
         let _counted = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
         let blobs = BlobsOfBatch::Whole(files.into());
         self.admit(options, bytes)
-            .and_then(|()| self.commit(options, batch, blobs, bytes, unchanged))
+            .and_then(|()| self.commit(options, batch, blobs, bytes, condition))
             .inspect_err(|error| self.tree.refused(error))
     }
 

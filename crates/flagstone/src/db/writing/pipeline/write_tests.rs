@@ -8,6 +8,7 @@ use crate::base::Code;
 use crate::base::sync::AtomicBool;
 use crate::db::DbInner;
 use crate::db::handle::Db;
+use crate::db::writing::condition::Condition;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{AnyFile, Env, FileAround, FileSystem, FileSystemAround, OpenMode};
 use crate::options::{BackgroundErrorReason, Options};
@@ -54,7 +55,8 @@ fn write_up_to_sync(inner: &DbInner, key: &[u8]) -> SequenceNumber {
         tail: None,
         pins: &mut pins,
     };
-    let appended = pipeline.append_locked(locked, &options, &mut batch, 10);
+    let appended =
+        pipeline.append_locked(locked, &options, &mut batch, 10, &mut Condition::Nothing);
     let Appended { first, turn, .. } = appended.unwrap();
     pipeline.insert(&pins, &families, &batch, first, &turn).unwrap();
     turn.done();

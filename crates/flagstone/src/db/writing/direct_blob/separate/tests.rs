@@ -1,6 +1,7 @@
 use super::*;
 use crate::base::Code;
 use crate::db::handle::Db;
+use crate::db::writing::condition::Condition;
 use crate::env::Env;
 use crate::options::Options;
 
@@ -27,7 +28,10 @@ fn what_is_written_again_lies_in_a_file_of_the_memtable_that_names_it() {
     db.flush_all().unwrap();
     (0..6).for_each(|_| db.put("another", [3; 3500]).unwrap());
     db.delete("another").unwrap();
-    inner.pipeline.commit(&WriteOptions::default(), &mut separated, blobs, 3000, None).unwrap();
+    inner
+        .pipeline
+        .commit(&WriteOptions::default(), &mut separated, blobs, 3000, Condition::Nothing)
+        .unwrap();
     // The memtable before is flushed, and files that nothing refers to are removed.
     db.wait_for_compactions().unwrap();
     for _ in 0..2 {
