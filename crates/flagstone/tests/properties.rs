@@ -455,3 +455,32 @@ fn the_history_tells_what_counters_have_grown_by() {
     passes(1000);
     assert_eq!(all(&db), before, "no more are made");
 }
+
+#[test]
+fn a_monitoring_system_gets_counters_and_gauges() {
+    let db = Db::open("/db", &in_memory(&[])).expect("a database");
+    let odd = db.create_column_family("odd\"\\\n", &db.options().cf).expect("a family");
+    db.put_cf(&odd, "key", "value").expect("a put");
+    db.flush_all().expect("a flush");
+    let text = db.prometheus_text();
+    for line in [
+        "# TYPE rocksdb_number_keys_written_total counter",
+        "rocksdb_number_keys_written_total 1",
+        "# HELP rocksdb_num_snapshots Snapshots that are held.",
+        "rocksdb_num_snapshots 0",
+        "rocksdb_estimate_num_keys{cf=\"default\"} 0",
+        "rocksdb_estimate_num_keys{cf=\"odd\\\"\\\\\\n\"} 1",
+        "rocksdb_num_files_at_level{cf=\"odd\\\"\\\\\\n\",level=\"0\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+    // Each metric is declared once, and each sample follows its declaration.
+    let mut declared = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            assert!(declared.insert(rest.split(' ').next().expect("a name")), "{line}");
+        } else if !line.starts_with('#') {
+            assert!(declared.contains(line.split(['{', ' ']).next().expect("a name")), "{line}");
+        }
+    }
+}

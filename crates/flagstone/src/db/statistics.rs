@@ -15,6 +15,11 @@ macro_rules! tickers {
             /// All of them, in the order of their declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
+            /// What it counts.
+            pub(crate) fn help(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim_ascii(),)* }
+            }
+
             /// RocksDB's name for it.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }

@@ -305,6 +305,25 @@ impl Db {
         self.engine().stats_history(unix_seconds)
     }
 
+    /// All counters of [`Db::statistics`], and properties of the database and of its families, in
+    /// Prometheus' text format. Names are RocksDB's with `_` for other characters; a counter's ends
+    /// in `_total`. Opens no file.
+    ///
+    /// ```
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("flagstone-doc-{}", std::process::id()));
+    /// let db = flagstone::Db::builder(&directory).open()?;
+    /// db.put("key", "value")?;
+    /// let text = db.prometheus_text();
+    /// assert!(text.contains("\nrocksdb_number_keys_written_total 1\n"));
+    /// assert!(text.contains("\nrocksdb_estimate_num_keys{cf=\"default\"} 1\n"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prometheus_text(&self) -> String {
+        self.engine().prometheus_text()
+    }
+
     /// Begins to count anew what the properties `rocksdb.cfstats`, `rocksdb.dbstats` and their
     /// parts tell of all families, and `rocksdb.background-errors`. [`Db::statistics`] counts on.
     #[doc(alias = "ResetStats")]

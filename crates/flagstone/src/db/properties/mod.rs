@@ -3,12 +3,14 @@
 //! - `numbers`: those that are one number.
 //! - `cf_stats`, `db_stats`: what was done since the database was opened; `activity` counts it.
 //! - `tables`: what the files of a family are.
+//! - `prometheus`: counters and numbers for a monitoring system.
 
 mod cf_stats;
 pub(super) mod db_stats;
 pub(crate) mod human;
 mod map;
 mod numbers;
+mod prometheus;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -216,6 +218,13 @@ impl Db {
     /// database; one that is open for reading has none.
     pub fn stats_history(&self, unix_seconds: Range<u64>) -> Vec<StatsSnapshot> {
         self.inner().context.history.within(unix_seconds)
+    }
+
+    /// All counters of [`Db::statistics`], and properties of the database and of its families, in
+    /// Prometheus' text format. Names are RocksDB's with `_` for other characters; a counter's ends
+    /// in `_total`. Opens no file.
+    pub fn prometheus_text(&self) -> String {
+        prometheus::text(self.inner(), &self.column_families())
     }
 
     /// The properties of all tables of a family, by path. Opens tables that are not open yet.
