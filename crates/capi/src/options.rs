@@ -141,7 +141,7 @@ c_settings! { "rocksdb_options", Options, |o| {
     known u8, reuse_manifest_on_open: "reuse_manifest_on_open";
     known u8, skip_checking_sst_file_sizes_on_db_open: "skip_checking_sst_file_sizes_on_db_open";
     known u8, skip_stats_update_on_db_open: "skip_stats_update_on_db_open";
-    known u32, stats_dump_period_sec: "stats_dump_period_sec";
+    value u32, stats_dump_period_sec: o.rdb.db.db.stats_dump_period_sec;
     value usize, stats_history_buffer_size: o.rdb.db.db.stats_history_buffer_size;
     value u32, stats_persist_period_sec: o.rdb.db.db.stats_persist_period_sec;
     known i32, table_cache_numshardbits: "table_cache_numshardbits";
@@ -246,10 +246,6 @@ c_settings! { "rocksdb_options", Options, |o| {
     known u32, uncache_aggressiveness: "uncache_aggressiveness";
 } }
 
-/// The names of log levels in an OPTIONS file, by number.
-const LOG_LEVELS: [&str; 6] =
-    ["DEBUG_LEVEL", "INFO_LEVEL", "WARN_LEVEL", "ERROR_LEVEL", "FATAL_LEVEL", "HEADER_LEVEL"];
-
 /// The level of a number of the header's.
 fn stats_level(number: i32) -> rdb::statistics::StatsLevel {
     use rdb::statistics::StatsLevel;
@@ -280,8 +276,7 @@ c_api! {
     }
 
     fn rocksdb_options_get_info_log_level(o: &Options) -> i32 {
-        let known = o.known("info_log_level");
-        LOG_LEVELS.iter().position(|name| *name == known).map_or(1, |at| at as i32)
+        o.rdb.db.db.info_log_level as i32
     }
 
     fn rocksdb_options_set_max_log_file_size(o: &mut Options, bytes: usize) {
@@ -289,7 +284,7 @@ c_api! {
     }
 
     fn rocksdb_options_get_max_log_file_size(o: &Options) -> usize {
-        crate::convert::Known::parse(o.known("max_log_file_size"))
+        o.rdb.db.db.max_log_file_size as usize
     }
 
     fn rocksdb_options_set_log_file_time_to_roll(o: &mut Options, seconds: usize) {
@@ -297,7 +292,7 @@ c_api! {
     }
 
     fn rocksdb_options_get_log_file_time_to_roll(o: &Options) -> usize {
-        crate::convert::Known::parse(o.known("log_file_time_to_roll"))
+        o.rdb.db.db.log_file_time_to_roll as usize
     }
 
     fn rocksdb_options_set_keep_log_file_num(o: &mut Options, count: usize) {
@@ -305,7 +300,7 @@ c_api! {
     }
 
     fn rocksdb_options_get_keep_log_file_num(o: &Options) -> usize {
-        crate::convert::Known::parse(o.known("keep_log_file_num"))
+        o.rdb.db.db.keep_log_file_num as usize
     }
 
     fn rocksdb_options_set_statistics_level(o: &mut Options, level: i32) {
@@ -332,7 +327,7 @@ c_api! {
     }
 
     fn rocksdb_options_get_db_log_dir(o: &Options, len: Out<usize>) -> *const c_char {
-        lend(o.known("db_log_dir"), len)
+        lend(&o.rdb.db.db.db_log_dir, len)
     }
 
     fn rocksdb_options_compaction_readahead_size(o: &mut Options, bytes: usize) {

@@ -274,7 +274,8 @@ pub use base::{
 pub use db::WriteCallback;
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
-    EventListener, RateLimiter, RateLimiterMode, RateLimiterOptions, TableFilter,
+    EventListener, InfoLog, InfoLogLevel, Logger, RateLimiter, RateLimiterMode, RateLimiterOptions,
+    TableFilter,
 };
 
 // The values of single options.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use flagstone::base::Result;
 use flagstone::env::Env;
-use flagstone::options::{ColumnFamilyOptions, Options};
+use flagstone::options::{ColumnFamilyOptions, InfoLog, Options};
 
 use crate::choices::{CHOICES, Change, Choice, FIFO, Scope};
 use crate::components;
@@ -15,10 +15,15 @@ use crate::fakes::broken_operator;
 /// Options that may have values of our own.
 const OURS: [&str; 3] = ["comparator", "compaction_filter", "compaction_filter_factory"];
 
+/// Whether the file LOG is written: `off` or `file`. Not an option by name, since programs choose
+/// it by a value.
+const INFO_LOG: &str = "info_log";
+
 /// Options with tiny buffers and files, so that a few hundred writes go through flushes and
 /// compactions.
 pub fn tiny(env: &Env) -> Options {
-    let mut options = Options { env: env.clone(), ..Options::default() };
+    // Where the log is no part of a life, its writes would only be more calls.
+    let mut options = Options { env: env.clone(), info_log: InfoLog::Off, ..Options::default() };
     set(
         &mut options,
         &[
@@ -49,8 +54,16 @@ pub fn tiny(env: &Env) -> Options {
 /// If the engine does not take one.
 pub fn set(options: &mut Options, changes: &[(&str, &str)]) {
     for (name, value) in changes {
-        options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+        set_one(options, name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
     }
+}
+
+fn set_one(options: &mut Options, name: &str, value: &str) -> Result<()> {
+    if name == INFO_LOG {
+        options.info_log = if value == "file" { InfoLog::File } else { InfoLog::Off };
+        return Ok(());
+    }
+    options.set(name, value)
 }
 
 /// One option away from [`tiny`], of all families or of one. As text: `name=value`,
@@ -125,7 +138,7 @@ impl Chosen {
             None if OURS.contains(&name.as_str()) => {
                 components::set(&mut self.options.cf, name, value)
             }
-            None => self.options.set(name, value),
+            None => set_one(&mut self.options, name, value),
             Some(family) => {
                 let common = &self.options.cf;
                 let own = self.own.entry(family.clone()).or_insert_with(|| common.clone());

@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
 /// below it; what stands above are features.
 const ROOMS: &[&[&str]] = &[
     &["statistics", "stats_history", "poison", "events", "settings", "budget", "limits", "memory"],
-    &["write_control", "wal_space"],
+    &["write_control", "wal_space", "info_log"],
     &["context"],
     &["background"],
     &["family"],

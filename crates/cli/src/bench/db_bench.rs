@@ -62,7 +62,6 @@ const INERT: &[&str] = &[
     "show_table_properties",
     "skip_list_lookahead",
     "slow_usecs",
-    "stats_dump_period_sec",
     "stats_history_buffer_size",
     "stats_interval",
     "stats_interval_seconds",

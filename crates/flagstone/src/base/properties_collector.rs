@@ -140,6 +140,11 @@ pub trait TablePropertiesCollectorFactory: Send + Sync {
     fn option_text(&self) -> String {
         self.name().to_string()
     }
+
+    /// The text in the info log.
+    fn description(&self) -> String {
+        self.name().to_string()
+    }
 }
 
 /// The factories of a column family.
@@ -195,6 +200,15 @@ impl TablePropertiesCollectorFactory for CompactOnDeletionCollectorFactory {
 
     fn create(&self, _context: &CollectorContext) -> Option<Box<dyn TablePropertiesCollector>> {
         Some(Box::new(CompactOnDeletion::new(*self)))
+    }
+
+    fn description(&self) -> String {
+        let Self { window_size, deletion_trigger, deletion_ratio, .. } = self;
+        format!(
+            "{} (Sliding window size = {window_size} Deletion trigger = {deletion_trigger} \
+             Deletion ratio = {deletion_ratio})",
+            Self::NAME
+        )
     }
 
     fn option_text(&self) -> String {

@@ -136,6 +136,8 @@ impl Db {
             inner.apply_family_options(&family.0, &changed()?);
             Ok(())
         })?;
+        let name = &family.0.name;
+        inner.context.log.info(|| format!("[{name}] SetOptions: {}", text_of(changes)));
         inner.options_file.write_changed_options()
     }
 
@@ -160,6 +162,7 @@ impl Db {
             inner.update_limits();
             Ok(resizes_caches)
         })?;
+        inner.context.log.info(|| format!("SetDBOptions: {}", text_of(changes)));
         if resizes_caches {
             inner.tables.account().tell_again();
         }
@@ -167,6 +170,11 @@ impl Db {
         inner.tree.tree_changed();
         inner.options_file.write_changed_options().and(started)
     }
+}
+
+fn text_of(changes: &[(&str, &str)]) -> String {
+    let texts: Vec<_> = changes.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    texts.join(";")
 }
 
 impl DbInner {
@@ -188,6 +196,9 @@ impl DbInner {
             )
         })?;
         self.update_limits();
+        for family in &families {
+            self.context.log.info(|| format!("[{}] column family created", family.name));
+        }
         Ok(families)
     }
 
@@ -268,6 +279,7 @@ impl DbInner {
         }
         family.check_alive()?;
         self.pipeline.drop_family(family)?;
+        self.context.log.info(|| format!("[{}] column family dropped", family.name));
         self.update_limits();
         Ok(())
     }

@@ -8,12 +8,13 @@ use crate::base::sync::{ArcSwap, AtomicBool, Ordering};
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, Error, Result, SubCode};
 use crate::db::events::Events;
+use crate::db::info_log::InfoLogger;
 use crate::db::poison::Poison;
 use crate::db::statistics::Statistics;
 use crate::db::stats_history::StatsHistory;
 use crate::env::{Env, Names, Process};
 use crate::manifest::VersionSet;
-use crate::options::Options;
+use crate::options::{EventListener, Options};
 
 /// One for each open database, shared by its parts.
 pub(super) struct Context {
@@ -28,6 +29,7 @@ pub(super) struct Context {
     pub(super) identity: String,
     pub(super) session: String,
     pub(super) events: Arc<Events>,
+    pub(super) log: Arc<InfoLogger>,
     pub(super) statistics: Arc<Statistics>,
     /// What these have grown by.
     pub(super) history: StatsHistory,
@@ -53,7 +55,9 @@ impl Context {
             directory => PathBuf::from(directory),
         };
         let opened_at_us = env.clock.now_us();
-        let events = Arc::new(Events::new(options.listeners.clone()));
+        let log = Arc::new(InfoLogger::new(path, &options, read_only));
+        let told = (!log.is_off()).then(|| log.clone() as Arc<dyn EventListener>);
+        let events = Arc::new(Events::new(options.listeners.clone(), told));
         Self {
             path: path.to_path_buf(),
             wal_directory,
@@ -66,6 +70,7 @@ impl Context {
             names: versions.names().clone(),
             poison: Poison::new(events.clone()),
             events,
+            log,
             statistics: statistics.clone(),
             closing: AtomicBool::new(false),
             process: Process::this(),
@@ -73,9 +78,11 @@ impl Context {
         }
     }
 
-    /// Ends a period of the history of counters if it is over.
+    /// Ends a period of the history of counters if it is over, and writes them to the log if due.
     pub(in crate::db) fn note_history(&self) {
-        self.history.note(&self.settings.load(), &*self.env.clock, &self.statistics);
+        let (settings, clock) = (self.settings.load(), &*self.env.clock);
+        self.history.note(&settings, clock, &self.statistics);
+        self.log.dump_counters(settings.stats_dump_period_sec, clock, &self.statistics);
     }
 
     /// # Errors

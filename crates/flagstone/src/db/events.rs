@@ -10,6 +10,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use crate::base::Error;
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Rank, ranked};
@@ -88,6 +89,7 @@ pub(super) enum Event {
 #[derive(Default)]
 pub(crate) struct Events {
     listeners: Listeners,
+    has_program_listeners: bool,
     noted: Mutex<Noted>,
     /// Held by who tells. Before `noted`.
     telling: Mutex<()>,
@@ -104,8 +106,21 @@ struct Noted {
 }
 
 impl Events {
-    pub(super) fn new(listeners: Listeners) -> Self {
-        Self { listeners, telling: ranked(Rank::Telling, ()), ..Self::default() }
+    /// Tells the program's listeners, and the log if there is one.
+    pub(super) fn new(mut listeners: Listeners, log: Option<Arc<dyn EventListener>>) -> Self {
+        let has_program_listeners = !listeners.is_empty();
+        listeners.extend(log);
+        Self {
+            listeners,
+            has_program_listeners,
+            telling: ranked(Rank::Telling, ()),
+            ..Self::default()
+        }
+    }
+
+    /// Whether anybody listens but the log.
+    pub(super) fn has_program_listeners(&self) -> bool {
+        self.has_program_listeners
     }
 
     /// Whether anybody listens.

@@ -218,6 +218,10 @@ impl DbInner {
         self.tree.remove_recyclable_wals();
         self.disk.close_reserve();
         self.options_file.wait();
+        self.context.log.info(|| match &ended {
+            Ok(()) => "closed".to_string(),
+            Err(error) => format!("closed, but the WAL could not be ended: {error}"),
+        });
         self.abandon();
         ended
     }
@@ -228,6 +232,7 @@ impl DbInner {
         let share = self.lifecycle.memory_share.lock().take();
         drop(share);
         open_files::unlist(self);
+        self.context.log.end();
         self.disk.release_directory();
     }
 

@@ -30,6 +30,7 @@ mod family;
 #[cfg(test)]
 mod filter_bits_tests;
 mod handle;
+mod info_log;
 mod ingestion;
 mod inner;
 mod jobs;

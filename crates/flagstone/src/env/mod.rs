@@ -103,6 +103,11 @@ pub trait Clock: Send + Sync {
     /// Seconds since 1970.
     fn unix_seconds(&self) -> u64;
 
+    /// Microseconds since 1970, or whole seconds of them where the clock has nothing finer.
+    fn unix_micros(&self) -> u64 {
+        self.unix_seconds().saturating_mul(1_000_000)
+    }
+
     /// Sleeps.
     fn sleep(&self, duration: Duration);
 }

@@ -516,6 +516,10 @@ impl Clock for System {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
     }
 
+    fn unix_micros(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+    }
+
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
     }

@@ -9,6 +9,7 @@ use super::cf_settings::CfSettings;
 use super::choices::{CompactionStyle, DataBlockIndexType};
 use super::db_settings::DbSettings;
 use super::filters::{self, FILTER, FILTER_FACTORY};
+use super::info_log::InfoLog;
 use super::kept::{KeptSection, KeptSetting};
 use super::listener::Listeners;
 use super::progress::OpenProgressCallback;
@@ -100,6 +101,8 @@ pub struct Options {
     pub open_progress: Option<OpenProgressCallback>,
     /// Called on flushes, compactions, errors and stalls.
     pub listeners: Listeners,
+    /// Where messages about the database's work and faults go. Default: its file LOG.
+    pub info_log: InfoLog,
     /// Settings for one opening only, each with the value that the OPTIONS file keeps; see
     /// [`Options::set_for_one_opening`].
     pub kept_values: Vec<(String, String)>,
@@ -128,6 +131,7 @@ impl Default for Options {
             background_threads: None,
             open_progress: None,
             listeners: Listeners::new(),
+            info_log: InfoLog::File,
             kept_values: Vec::new(),
             kept: Vec::new(),
             kept_sections: Vec::new(),

@@ -1,6 +1,7 @@
 //! The settings of a whole database.
 
 use super::data_path::DataPathList;
+use super::info_log::InfoLogLevel;
 use super::memory_budget::MemoryBudget;
 use super::table::{Section, settings};
 use crate::cache::PolicyKind;
@@ -110,6 +111,22 @@ settings! {
     fixed WAL_ttl_seconds: u64 = 0;
     /// Size limit of the WAL archive in MiB; 0 for no limit. See `WAL_ttl_seconds`.
     fixed WAL_size_limit_MB: u64 = 0, in 0..=u64::MAX >> 20;
+    /// Least level of the messages in the info log. A logger of the program
+    /// ([`InfoLog::Logger`](super::InfoLog)) gets these, too.
+    fixed info_log_level: InfoLogLevel = InfoLogLevel::Info;
+    /// Bytes at which the file LOG is renamed and a new one begun; 0 for no limit.
+    fixed max_log_file_size: u64 = 16 << 20;
+    /// Seconds after which the file LOG is renamed and a new one begun; 0 for never.
+    fixed log_file_time_to_roll: u64 = 0;
+    /// Number of LOG files that are kept, the current one included. Older ones are removed when a
+    /// new one is begun, which each opening does.
+    fixed keep_log_file_num: u64 = 10, in 1..=1_000_000;
+    /// The directory of the LOG files. Their names then begin with the database's path. Empty for
+    /// the database's own directory.
+    fixed db_log_dir: String = String::new();
+    /// Seconds between two reports of counters in the info log; 0 for none. They may be some
+    /// seconds late.
+    live stats_dump_period_sec: u32 = 600;
     /// Seconds that one entry of the history of counters covers (`Db::stats_history`); 0 for no
     /// history. Entries may be some seconds late.
     live stats_persist_period_sec: u32 = 600;

@@ -12,6 +12,7 @@ use super::table::{Row, Section};
 pub const OWN: &[&str] = &[
     "wal_write_mode",
     "readable_by_rocksdb_secondaries",
+    "db_log_dir",
     "follower_refresh_catchup_period_ms",
     "follower_catchup_retry_count",
     "follower_catchup_retry_wait_ms",
@@ -41,29 +42,24 @@ pub const OWN: &[&str] = &[
 ];
 
 /// Settings of RocksDB none of whose values changes what is stored, how safe it is, or results that
-/// a user would look for here. They concern RocksDB's log and periodic statistics, how its threads
-/// wait for each other, which parts of tables stay in memory, what it opens and checks when, and
+/// a user would look for here. They concern how RocksDB's threads wait
+/// for each other, which parts of tables stay in memory, what it opens and checks when, and
 /// its callbacks. Applications set many of them.
 pub const INERT: &[&str] = &[
     "access_hint_on_compaction_start",
     "advise_random_on_open",
     "allow_data_in_errors",
     "bloom_locality",
-    "db_log_dir",
     "delete_obsolete_files_period_micros",
     "dump_malloc_stats",
     "enable_pipelined_write",
     "enable_thread_tracking",
     "enable_write_thread_adaptive_yield",
     "force_consistency_checks",
-    "info_log_level",
     "inplace_update_num_locks",
     "is_fd_close_on_exec",
-    "keep_log_file_num",
     "listeners",
-    "log_file_time_to_roll",
     "max_file_opening_threads",
-    "max_log_file_size",
     "max_write_batch_group_size_bytes",
     "max_write_buffer_number_to_maintain",
     "max_write_buffer_size_to_maintain",
@@ -72,7 +68,6 @@ pub const INERT: &[&str] = &[
     "report_bg_io_stats",
     "sample_for_compression",
     "skip_stats_update_on_db_open",
-    "stats_dump_period_sec",
     "table_cache_numshardbits",
     "two_write_queues",
     "unordered_write",
@@ -183,7 +178,6 @@ pub const KNOWN: &[Known] = &[
     // are set.
     db("daily_offpeak_time_utc", &[""]).one_version(),
     db("db_host_id", &["__hostname__"]),
-    db("db_log_dir", &[""]).one_version(),
     db("delete_obsolete_files_period_micros", &["21600000000"]),
     db("dump_malloc_stats", &["false", "0"]),
     db("enable_pipelined_write", &["false", "0", "true", "1"]).kept(),
@@ -195,17 +189,13 @@ pub const KNOWN: &[Known] = &[
     db("fast_sst_open", &["false", "0"]).one_version(),
     db("file_checksum_gen_factory", &["nullptr"]),
     db("flush_verify_memtable_count", &["true", "1"]),
-    db("info_log_level", &["INFO_LEVEL", "DEBUG_LEVEL"]),
     db("is_fd_close_on_exec", &["true", "1"]),
-    db("keep_log_file_num", &["1000"]),
     db("listeners", &[""]).one_version(),
-    db("log_file_time_to_roll", &["0"]),
     db("lowest_used_cache_tier", &["kNonVolatileBlockTier"]),
     db("max_bgerror_resume_count", &["2147483647"]),
     db("max_compaction_trigger_wakeup_seconds", &["43200"]).one_version(),
     // Tables are opened at their first use.
     db("max_file_opening_threads", &["16"]).with_any_number().kept(),
-    db("max_log_file_size", &["0"]),
     db("max_manifest_space_amp_pct", &["500"]).one_version(),
     db("max_write_batch_group_size_bytes", &["1048576"]),
     db("metadata_write_temperature", &["kUnknown"]).one_version(),
@@ -220,7 +210,6 @@ pub const KNOWN: &[Known] = &[
     db("skip_checking_sst_file_sizes_on_db_open", &["false", "0"]).one_version(),
     // What compactions go by stands in the MANIFEST: no table is opened for it.
     db("skip_stats_update_on_db_open", &["false", "0", "true", "1"]).kept(),
-    db("stats_dump_period_sec", &["600"]),
     db("table_cache_numshardbits", &["6"]),
     db("track_and_verify_wals", &["false", "0"]).one_version(),
     db("track_and_verify_wals_in_manifest", &["false", "0"]),

@@ -13,7 +13,7 @@
 //! - [`names`]: which names can be set, for what, and when
 //! - [`block_cache`]: a cache that databases can share; `calls`, `ingestion`, `copies`: options of
 //!   single calls
-//! - `progress`: progress of opening a database
+//! - `progress`: progress of opening a database; `info_log`: where messages go
 //! - [`mod@file`]: the OPTIONS file; `parser`: its lines; `kept`: settings in it that have no
 //!   effect
 
@@ -37,6 +37,7 @@ mod filters;
 mod foreign_tests;
 pub mod former;
 mod hooks;
+mod info_log;
 mod ingestion;
 mod job_info;
 mod kept;
@@ -102,6 +103,7 @@ pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest, load_readable};
 pub use filter_bits::FilterBits;
+pub use info_log::{InfoLog, InfoLogLevel, Logger};
 pub use ingestion::IngestExternalFileOptions;
 pub use job_info::{
     BackgroundErrorReason, BackgroundJobPressure, BlobFileInfo, BlobGarbageInfo, CompactionReason,

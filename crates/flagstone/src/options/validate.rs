@@ -283,6 +283,7 @@ impl Options {
         self.db.check_ranges()?;
         self.db.memory_budget.check()?;
         check_kept_path("wal_dir", &self.db.wal_dir)?;
+        check_kept_path("db_log_dir", &self.db.db_log_dir)?;
         self.db.db_paths.check("db_paths")?;
         self.cf.validate()?;
         let shares_cache = self.block_cache.is_some() || self.blob_cache.is_some();

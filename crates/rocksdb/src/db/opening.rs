@@ -327,8 +327,7 @@ pub fn open_store(
 ) -> Result<Store, Error> {
     let wanted: Vec<(&str, &Options)> =
         families.iter().map(|family| (family.name.as_str(), &family.options)).collect();
-    let is_read_only = matches!(access, Access::ReadOnly { .. } | Access::Secondary { .. });
-    let opening = Opening::new(opts, path, &wanted, is_read_only)?;
+    let opening = Opening::new(opts, path, &wanted)?;
     let handle = open_handle(&opening, path, families, access)?;
     Ok(Store::new(opening.opened(handle.db()), handle))
 }

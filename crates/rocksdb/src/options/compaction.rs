@@ -190,9 +190,5 @@ impl Options {
             min_file_size,
         };
         self.db.cf.table_properties_collectors.0.push(std::sync::Arc::new(factory));
-        self.log.collectors.push(format!(
-            "CompactOnDeletionCollector (Sliding window size = {window_size} Deletion trigger = {num_dels_trigger} \
-             Deletion ratio = {deletion_ratio})"
-        ));
     }
 }

@@ -14,6 +14,8 @@ pub(super) fn options() -> engine::Options {
         engine::Options { block_cache_size: Some(BLOCK_CACHE_SIZE), ..engine::Options::default() };
     options.db.max_background_jobs = 2;
     options.db.recycle_log_file_num = 0;
+    options.db.max_log_file_size = 0;
+    options.db.keep_log_file_num = 1000;
     options.db.manifest_preallocation_size = 4 << 20;
     own_of_database(&mut options.db);
     let family = &mut options.cf;

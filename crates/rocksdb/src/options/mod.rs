@@ -7,7 +7,7 @@
 //! - `without_effect`: options that change nothing here
 //! - `by_name`: options as texts, and OPTIONS files
 //! - `opening`: what an opening is given, and what follows it
-//! - `info_log`: the file `LOG` and loggers of the program; `log_text`: options as it shows them
+//! - `info_log`: loggers of the program
 //! - `write_buffer_manager`: one limit for the memtables of several databases
 
 mod by_name;
@@ -20,7 +20,6 @@ mod database;
 mod defaults;
 mod family;
 mod info_log;
-mod log_text;
 mod opening;
 mod presets;
 mod tables;
@@ -74,7 +73,7 @@ pub struct Options {
     env: Option<Env>,
     pub(crate) statistics: Option<Arc<Statistics>>,
     write_buffer_manager: Option<WriteBufferManager>,
-    log: info_log::LogSettings,
+    logger: InfoLogger,
     /// Names of options that cannot be had, and why, for the opening to say.
     refused: Vec<(&'static str, Error)>,
 }
@@ -88,7 +87,7 @@ impl Default for Options {
             env: None,
             statistics: None,
             write_buffer_manager: None,
-            log: info_log::LogSettings::default(),
+            logger: InfoLogger::default(),
             refused: Vec::new(),
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! 1. [`Opening::new`] turns options into the engine's. What cannot be had fails it.
 //! 2. The caller opens the database with [`Opening::options`] and [`Opening::families`].
-//! 3. [`Opening::opened`] heads the log, and adds the database to statistics and limits. The caller
-//!    drops what it returns before its own handle, so that closing is the caller's.
+//! 3. [`Opening::opened`] adds the database to statistics and limits. The caller drops what it
+//!    returns before its own handle, so that closing is the caller's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,9 +12,8 @@ use flagstone::db::Db;
 use flagstone::options as engine;
 use flagstone::options::table::Settings;
 
-use super::info_log::InfoLog;
 use super::write_buffer_manager::LimitedDatabase;
-use super::{Options, WriteBufferManager, log_text};
+use super::{Options, WriteBufferManager};
 use crate::error::Error;
 use crate::statistics::{CountedDatabase, Histogram, Statistics};
 
@@ -31,9 +30,6 @@ type Family = (String, engine::ColumnFamilyOptions);
 pub(crate) struct Opening {
     options: engine::Options,
     families: Vec<Family>,
-    /// Of the block caches that they were given.
-    cache_sizes: Vec<Option<usize>>,
-    log: Option<Arc<InfoLog>>,
     statistics: Option<Arc<Statistics>>,
     write_buffer_manager: Option<WriteBufferManager>,
 }
@@ -47,7 +43,7 @@ pub(crate) struct Opened {
 
 impl Opening {
     /// The opening of the database in `path` with these families, each with its own options;
-    /// `options` are those of the database. One for reading leaves the log alone.
+    /// `options` are those of the database.
     ///
     /// # Errors
     /// `Not implemented` or `Invalid argument` for an option that cannot be had.
@@ -55,7 +51,6 @@ impl Opening {
         options: &Options,
         path: &Path,
         families: &[(&str, &Options)],
-        is_read_only: bool,
     ) -> Result<Self, Error> {
         let mut engine = options.engine()?;
         forget_own_directory(&mut engine.db.wal_dir, path);
@@ -69,9 +64,6 @@ impl Opening {
         if let Some((_, family)) = of_default {
             engine.cf = family.engine_family()?;
         }
-        let cache_size =
-            |family: &&Options| family.block_cache.as_ref().map(|cache| cache.engine.capacity());
-        let cache_sizes = families.iter().map(|(_, family)| cache_size(family)).collect();
         let with_engine_options = |(name, family): &(&str, &Options)| -> Result<Family, Error> {
             Ok(((*name).to_string(), family.engine_family()?))
         };
@@ -79,15 +71,9 @@ impl Opening {
         if let Some(manager) = &options.write_buffer_manager {
             engine.db.db_write_buffer_size = manager.next_part();
         }
-        let log = InfoLog::new(&options.log, &engine.env, path, is_read_only);
-        if let Some(log) = &log {
-            engine.listeners.push(log.clone());
-        }
         Ok(Self {
             options: engine,
             families,
-            cache_sizes,
-            log,
             statistics: options.statistics.clone(),
             write_buffer_manager: options.write_buffer_manager.clone(),
         })
@@ -105,10 +91,6 @@ impl Opening {
 
     /// The database is open.
     pub(crate) fn opened(self, db: &Db) -> Opened {
-        if let Some(log) = &self.log {
-            let collectors = log.collectors();
-            log.head(&log_text::head(&self.options, &self.families, &self.cache_sizes, collectors));
-        }
         Opened {
             counted: self.statistics.map(|statistics| statistics.count(db)),
             _limited: self.write_buffer_manager.map(|manager| manager.limit(db)),
@@ -138,6 +120,9 @@ impl Options {
         }
         let mut options = self.db.clone();
         fit_all(&mut options.db);
+        let (log, level) = self.logger.engine(options.db.info_log_level);
+        options.info_log = log;
+        options.db.info_log_level = level;
         options.cf = self.engine_family()?;
         options.block_cache = self.block_cache.as_ref().map(|cache| cache.engine.clone());
         options.blob_cache = self.blob_cache.as_ref().map(|cache| cache.engine.clone());

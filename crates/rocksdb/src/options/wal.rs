@@ -170,9 +170,9 @@ impl Options {
         statistics.map_or_else(HistogramData::new, |statistics| statistics.histogram(histogram))
     }
 
-    /// Has no effect: figures are not written to the log.
+    /// Seconds between two reports of counters in the info log; 0 for none. Default: 600.
     pub fn set_stats_dump_period_sec(&mut self, period: u32) {
-        self.note("stats_dump_period_sec", period);
+        self.db.stats_dump_period_sec = period;
     }
 
     /// Seconds that one entry of the history of counters covers; 0 for no history. Default: 600.
@@ -193,50 +193,37 @@ impl Options {
     /// The directory of the info log, whose name then begins with the database's path. Default: the
     /// database's directory.
     pub fn set_db_log_dir<P: AsRef<Path>>(&mut self, path: P) {
-        self.log.directory = Some(path.as_ref().to_path_buf());
-        self.note("db_log_dir", path.as_ref().display());
+        self.db.db_log_dir = path.as_ref().to_string_lossy().into_owned();
     }
 
     /// From which level on the info log has messages. Default: info.
     pub fn set_log_level(&mut self, level: LogLevel) {
-        self.log.level = level;
-        let name = match level {
-            LogLevel::Debug => "DEBUG_LEVEL",
-            LogLevel::Info => "INFO_LEVEL",
-            LogLevel::Warn => "WARN_LEVEL",
-            LogLevel::Error => "ERROR_LEVEL",
-            LogLevel::Fatal => "FATAL_LEVEL",
-            LogLevel::Header => "HEADER_LEVEL",
-        };
-        self.note("info_log_level", name);
+        self.db.info_log_level = level.engine();
     }
 
     /// Bytes at which a new info log is begun; 0 for no limit. Default: 0.
     pub fn set_max_log_file_size(&mut self, size: usize) {
-        self.log.size_max = size as u64;
-        self.note("max_log_file_size", size);
+        self.db.max_log_file_size = size as u64;
     }
 
     /// Seconds after which a new info log is begun; 0 for never. Default: 0.
     pub fn set_log_file_time_to_roll(&mut self, secs: usize) {
-        self.log.seconds_max = secs as u64;
-        self.note("log_file_time_to_roll", secs);
+        self.db.log_file_time_to_roll = secs as u64;
     }
 
     /// Info logs that are kept, the newest among them. Default: 1000.
     pub fn set_keep_log_file_num(&mut self, nfiles: usize) {
-        self.log.files_max = nfiles.max(1);
-        self.note("keep_log_file_num", nfiles);
+        self.db.keep_log_file_num = nfiles as u64;
     }
 
     /// Sends the messages of the info log elsewhere. Default: to the file `LOG`.
     pub fn set_info_logger(&mut self, logger: InfoLogger) {
-        self.log.logger = logger;
+        self.logger = logger;
     }
 
     /// The logger that [`set_info_logger`](Self::set_info_logger) has set; without one, one that
     /// stands for the file.
     pub fn get_info_logger(&self) -> InfoLogger {
-        self.log.logger.clone()
+        self.logger.clone()
     }
 }

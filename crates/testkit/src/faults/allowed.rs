@@ -1,10 +1,16 @@
 //! The calls whose failure no caller has to hear of, and why.
 
+use flagstone::base::file_name::FileKind;
+
 use crate::fault::{Call, Failure, Injection, Sort, sort_of};
 
 /// Why a failure may be passed over in silence; `None` where a caller must hear of it.
 pub fn reason(failure: &Failure) -> Option<&'static str> {
     let sort = sort_of(&failure.path);
+    let name = failure.path.file_name().unwrap_or_default().to_string_lossy();
+    if FileKind::parse(&name) == Some(FileKind::InfoLog) {
+        return Some("a log that cannot be written is given up");
+    }
     match (failure.call, sort) {
         (Call::Remove, _) => {
             Some("what is not removed is tried again, at the latest when the database is opened")

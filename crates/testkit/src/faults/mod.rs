@@ -51,6 +51,7 @@ const COMPACTING: &[&str] = &[
     "manual",
     "subcompactions",
     "readers",
+    "info_logs",
     "full_levels",
 ];
 const ADMINISTERING: &[&str] = &["families", "ingestion", "manifests", "options", "checkpoint"];

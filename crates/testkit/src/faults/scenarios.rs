@@ -68,6 +68,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "kept_in_memory", options: KEPT_IN_MEMORY, prepare: an_end, live: recovery },
     Scenario { name: "unlogged", options: BLOBS, prepare: open_unlogged, live: unlogged },
     Scenario { name: "mixed", options: MEMTABLES, prepare: open_mixed, live: mixed },
+    Scenario { name: "info_logs", options: INFO_LOGS, prepare: open, live: compactions },
     Scenario { name: "full_levels", options: STALLS, prepare: open, live: full_levels },
 ];
 
@@ -191,6 +192,10 @@ const SHORT_MANIFESTS: Changes = &[("max_manifest_file_size", "500")];
 
 const KEPT_IN_MEMORY: Changes =
     &[("avoid_flush_during_recovery", "true"), ("recycle_log_file_num", "2")];
+
+/// The file LOG is begun anew again and again.
+const INFO_LOGS: Changes =
+    &[("info_log", "file"), ("max_log_file_size", "300"), ("keep_log_file_num", "3")];
 
 const STALLS: Changes = &[
     ("level0_slowdown_writes_trigger", "3"),

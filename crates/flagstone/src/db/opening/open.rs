@@ -36,7 +36,7 @@ use crate::db::tree::family_state::FamilyState;
 use crate::env::{Env, Names, check_direct_reads, check_direct_writes};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::memtable::ArenaPool;
-use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
+use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, InfoLogLevel, Options};
 use crate::wal::RecoveryMode;
 
 /// The families to open, with their options.
@@ -247,7 +247,11 @@ impl Opening<'_> {
         inner.disk.hold_directory(lock);
         // Who lists the open databases meanwhile may keep the engine for longer than this thread.
         let opened = self.fill(&inner, &elsewhere, missing, meter);
-        opened.inspect_err(|_| inner.abandon())?;
+        opened.inspect_err(|error| {
+            let log = &inner.context.log;
+            log.say(InfoLogLevel::Error, &format!("the database was not opened: {error}"));
+            inner.abandon();
+        })?;
         Ok(inner)
     }
 
@@ -261,6 +265,7 @@ impl Opening<'_> {
     ) -> Result<()> {
         inner::join_memory_share(inner);
         open_files::list_as_open(inner);
+        inner.context.log.head(&self.options, &self.wanted);
         if !self.read_only {
             inner.disk.set_hole_size(self.block_size(inner)?);
             inner.disk.open_reserve()?;

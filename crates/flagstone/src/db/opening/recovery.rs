@@ -33,6 +33,7 @@ use crate::db::tree::directories;
 use crate::db::tree::state::LiveWal;
 use crate::env::{IoMode, RandomAccessFile};
 use crate::manifest::VersionEdit;
+use crate::options::InfoLogLevel;
 use crate::wal::{Reading, RecoveryOutcome, replay};
 
 /// What replaying brought.
@@ -82,11 +83,16 @@ impl DbInner {
         meter.replayed(count, checks.checked());
         for stop in &outcome.stops {
             tracing::warn!(wal = %stop.wal, error = %stop.error, expected = stop.is_expected, "recovery stopped");
+            let level = if stop.is_expected { InfoLogLevel::Info } else { InfoLogLevel::Warn };
+            let text = format!("recovery stopped in WAL {}: {}", stop.wal, stop.error);
+            self.context.log.say(level, &text);
         }
         self.check_families_agree(&outcome)?;
         let recorded = self.tree.recorded_sequence();
         let replayed = outcome.next_sequence.filter(|_| !Mutant::ForgetReplayedSequence.is_on());
         let last = replayed.map_or(recorded, |next| recorded.max(next.saturating_sub(1)));
+        let replayed = wals.len();
+        self.context.log.info(|| format!("replayed {replayed} WALs, up to sequence number {last}"));
         self.pipeline.set_last_sequence(last);
         self.tree.record_sequence(last);
         self.check_prepared(&prepared)?;

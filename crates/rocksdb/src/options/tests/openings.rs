@@ -24,7 +24,7 @@ fn in_memory() -> (Options, Env) {
 }
 
 fn open(options: &Options, path: &str) -> (Opened, Db) {
-    let opening = Opening::new(options, Path::new(path), &[("default", options)], false).unwrap();
+    let opening = Opening::new(options, Path::new(path), &[("default", options)]).unwrap();
     let families: Vec<_> =
         opening.families().iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     let db = Db::open_with_families(path, opening.options(), &families).unwrap();
@@ -32,7 +32,7 @@ fn open(options: &Options, path: &str) -> (Opened, Db) {
 }
 
 fn refusal(options: &Options) -> crate::error::Error {
-    match Opening::new(options, Path::new("/db"), &[("default", options)], false) {
+    match Opening::new(options, Path::new("/db"), &[("default", options)]) {
         Ok(_) => panic!("it was taken"),
         Err(error) => error,
     }
@@ -63,8 +63,7 @@ fn settings_that_do_not_fit_together_are_mended_as_in_rocksdb() {
     options.set_max_write_buffer_number(0);
     options.set_write_buffer_size(1);
     options.set_wal_dir("/db/");
-    let opening =
-        Opening::new(&options, Path::new("/db"), &[("default", &options)], false).unwrap();
+    let opening = Opening::new(&options, Path::new("/db"), &[("default", &options)]).unwrap();
     let engine = opening.options();
     assert_eq!(engine.cf.memtable_factory, engine::MemTableFactory::BTree);
     assert!(!engine.cf.table.partition_filters);
@@ -92,7 +91,7 @@ fn the_block_cache_is_that_of_the_default_family_or_of_another() {
     };
     let (one, two) = (with_cache(1 << 20), with_cache(2 << 20));
     let capacity = |families: &[(&str, &Options)]| {
-        let opening = Opening::new(&options, Path::new("/db"), families, false).unwrap();
+        let opening = Opening::new(&options, Path::new("/db"), families).unwrap();
         opening.options().block_cache.as_ref().map(engine::BlockCache::capacity)
     };
     assert_eq!(capacity(&[("words", &one), ("default", &two)]), Some(2 << 20));

@@ -1,41 +1,48 @@
-//! Options as an info log shows them, in RocksDB's form: `Options.name: value`, and of tables
+//! The head of a log: version and options in RocksDB's form, `Options.name: value`, and of tables
 //! `name: value`. True is 1, and false 0.
 
 use std::fmt::Write as _;
 
-use flagstone::options::known::KNOWN;
-use flagstone::options::table::Settings;
-use flagstone::options::{ColumnFamilyOptions, KeptSetting, Options, Section, TableSettings};
+use crate::options::known::KNOWN;
+use crate::options::table::Settings;
+use crate::options::{ColumnFamilyOptions, KeptSetting, Options, Section, TableSettings};
 
-/// Has a line of its own.
-const COLLECTORS: &str = "table_properties_collectors";
-
-/// The head of a log: all options of a database and its families. `cache_sizes` are the capacities
-/// of the block caches that families were given, in the order of the families.
-pub(super) fn head(
-    options: &Options,
-    families: &[(String, ColumnFamilyOptions)],
-    cache_sizes: &[Option<usize>],
-    collectors: &[String],
-) -> String {
+pub(super) fn text(options: &Options, families: &[(String, ColumnFamilyOptions)]) -> String {
     let mut text = format!("Flagstone version: {}\n", env!("CARGO_PKG_VERSION"));
     text.push_str("Jemalloc supported: 0\n");
     settings(&mut text, &options.db, &options.kept, Section::Db);
-    for ((name, family), cache_size) in families.iter().zip(cache_sizes) {
+    for (name, family) in families {
         let _ = writeln!(text, "--------------- Options for column family [{name}]:");
         for component in ["comparator", "merge_operator", "prefix_extractor"] {
             let value = family.get(component).unwrap_or_default();
             let _ = writeln!(text, "Options.{component}: {value}");
         }
-        let _ = writeln!(text, "Options.{COLLECTORS}: {}", collectors.join("; "));
+        let collectors = family.table_properties_collectors.0.iter();
+        let collectors: Vec<_> = collectors.map(|factory| factory.description()).collect();
+        let _ = writeln!(text, "Options.table_properties_collectors: {}", collectors.join("; "));
         settings(&mut text, &family.settings, &family.kept, Section::ColumnFamily);
         text.push_str("Options.table_factory: BlockBasedTable\ntable_factory options:\n");
         tables(&mut text, &family.table, &family.kept);
-        if let Some(size) = cache_size {
-            let _ = writeln!(text, "  block_cache_options:\n    capacity : {size}");
+        if let Some(cache) = &options.block_cache {
+            let _ = writeln!(text, "  block_cache_options:\n    capacity : {}", cache.capacity());
         }
     }
     text
+}
+
+/// Lines as messages: those that are indented by four spaces belong to the one before.
+pub(super) fn messages(lines: &str) -> Vec<String> {
+    let mut messages: Vec<String> = Vec::new();
+    for line in lines.lines() {
+        match messages.last_mut() {
+            Some(message) if line.starts_with("    ") => {
+                message.push('\n');
+                message.push_str(line);
+            }
+            _ => messages.push(line.to_string()),
+        }
+    }
+    messages
 }
 
 fn as_number(value: &str) -> &str {
@@ -75,8 +82,7 @@ fn settings<T: Settings>(text: &mut String, settings: &T, kept: &[KeptSetting], 
 
 /// RocksDB's settings that the engine does not act on, with what was asked for.
 fn without_effect(kept: &[KeptSetting], section: Section) -> impl Iterator<Item = (&str, &str)> {
-    let of_section = KNOWN.iter().filter(move |known| known.section == section);
-    of_section.filter(|known| known.name != COLLECTORS).map(|known| {
+    KNOWN.iter().filter(move |known| known.section == section).map(|known| {
         let asked = kept.iter().find(|kept| kept.name == known.name);
         (known.name, asked.map_or(known.defaults[0], |kept| kept.value.as_str()))
     })
