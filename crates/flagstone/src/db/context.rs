@@ -16,6 +16,13 @@ use crate::env::{Env, Names, Process};
 use crate::manifest::VersionSet;
 use crate::options::{EventListener, Options};
 
+/// For table properties.
+pub(super) struct Identity {
+    pub(super) database: String,
+    /// Of this opening.
+    pub(super) session: String,
+}
+
 /// One for each open database, shared by its parts.
 pub(super) struct Context {
     pub(super) path: PathBuf,
@@ -25,9 +32,7 @@ pub(super) struct Context {
     pub(super) read_only: bool,
     pub(super) opened_at_us: u64,
     pub(super) settings: ArcSwap<Options>,
-    /// Identity of the database and of this session, for table properties.
-    pub(super) identity: String,
-    pub(super) session: String,
+    pub(super) identity: Identity,
     pub(super) events: Arc<Events>,
     pub(super) log: Arc<InfoLogger>,
     pub(super) statistics: Arc<Statistics>,
@@ -64,8 +69,10 @@ impl Context {
             read_only,
             opened_at_us,
             history: StatsHistory::new(opened_at_us),
-            identity: versions.db_id().to_string(),
-            session: session_identity(env.random.next_u64(), env.random.next_u64()),
+            identity: Identity {
+                database: versions.db_id().to_string(),
+                session: session_identity(env.random.next_u64(), env.random.next_u64()),
+            },
             env,
             names: versions.names().clone(),
             poison: Poison::new(events.clone()),

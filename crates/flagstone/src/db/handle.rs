@@ -104,13 +104,13 @@ impl Db {
     /// `GetDbIdentity`). It stays the same for as long as the database lives, and a copy has it,
     /// too.
     pub fn identity(&self) -> &str {
-        &self.inner().context.identity
+        &self.inner().context.identity.database
     }
 
     /// What this opening of the database is called in the properties of the tables that it writes
     /// (RocksDB's `GetDbSessionId`).
     pub fn session_id(&self) -> &str {
-        &self.inner().context.session
+        &self.inner().context.identity.session
     }
 
     /// The options in force, as opened and as [`Db::set_db_options`] has changed them since. Its

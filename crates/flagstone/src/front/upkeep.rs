@@ -311,7 +311,8 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> flagstone::Result<()> {
-    /// # let directory = std::env::temp_dir().join(format!("flagstone-doc-{}", std::process::id()));
+    /// # let name = format!("flagstone-doc-{}", std::process::id());
+    /// # let directory = std::env::temp_dir().join(name);
     /// let db = flagstone::Db::builder(&directory).open()?;
     /// db.put("key", "value")?;
     /// let text = db.prometheus_text();

@@ -120,8 +120,8 @@ impl Rewrite<'_> {
             column_family_name: self.family.1.to_string(),
             creation_time: meta.oldest_ancestor_time,
             file_creation_time: meta.file_creation_time,
-            db_identity: self.context.identity.clone(),
-            session_identity: self.context.session.clone(),
+            db_identity: self.context.identity.database.clone(),
+            session_identity: self.context.identity.session.clone(),
             file_number: number,
             ..table_builder_settings(options, self.level, is_last)
         }

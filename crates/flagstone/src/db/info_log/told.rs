@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use super::InfoLogger;
 use crate::base::Error;
+use crate::db::info_log::InfoLogger;
 use crate::options::{
     BackgroundErrorReason, DamagedFile, EventListener, FileCreationInfo, FileInfo, InfoLogLevel,
     IngestionInfo, JobInfo, JobReason, KeyFault, MemtableInfo, StallCondition, WalReserveInfo,

@@ -168,7 +168,7 @@ pub(in crate::db) fn inputs_flushed_until(
     for (_, file) in job.plan.files() {
         let properties = jobs.tables.open(&job.family, file)?.properties();
         let is_own = properties.column_family == Some(job.family.id.0);
-        if is_own && properties.db_identity == jobs.context.identity {
+        if is_own && properties.db_identity == jobs.context.identity.database {
             until = properties.flushed_until().map_or(until, |noted| noted.max(until));
         }
     }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::numbers::int_property;
 use crate::db::DbInner;
 use crate::db::family::ColumnFamily;
+use crate::db::properties::numbers::int_property;
 use crate::db::statistics::Ticker;
 
 /// Properties of the whole database.
