@@ -221,6 +221,29 @@ fn a_table_of_many_deletions_is_compacted_soon() {
     assert!(bounds(&db).iter().all(|(level, ..)| *level > 0), "{:?}", bounds(&db));
 }
 
+/// The last run was rewritten for its mark, which gave the new tables the mark again: without end.
+#[test]
+fn a_mark_does_not_outlive_the_compaction_that_it_starts() {
+    let mut options = Options { env: testkit::steps::world(Env::memory().fs, 1), ..create() };
+    options.set("compaction_style", "kCompactionStyleUniversal").unwrap();
+    options.set("allow_ingest_behind", "true").unwrap();
+    let text = "{{id=CompactOnDeletionCollector;window_size=20;deletion_trigger=5;}}";
+    options.set("table_properties_collectors", text).unwrap();
+    let db = Db::open("/db", &options).unwrap();
+    for round in 0..3u32 {
+        for n in 0..100u32 {
+            let key = format!("{n:03}");
+            if n % 3 == round { db.delete(key).unwrap() } else { db.put(key, "value").unwrap() }
+        }
+        db.flush_all().unwrap();
+        let mut steps = 0;
+        while db.background_step().unwrap() {
+            steps += 1;
+            assert!(steps < 100, "it does not end");
+        }
+    }
+}
+
 #[test]
 fn the_options_file_names_what_is_built_in() {
     let directory = temporary();

@@ -192,6 +192,16 @@ impl JobSpec {
         in_version.max(self.inputs_flushed_until)
     }
 
+    /// Whether its tables may be marked for compaction. Not those that a compaction rewrites in
+    /// place or at the bottom: it has dropped what it can, and the next would mark its own again,
+    /// without end.
+    pub(in crate::db) fn may_mark(&self) -> bool {
+        let level = self.place.level;
+        let is_in_place = self.filtered.input_start_level == Some(level as u32)
+            && (level > 0 || self.inputs.len() == 1);
+        self.is_flush || !self.place.bottommost && !is_in_place
+    }
+
     /// What the drop rules go by, if `snapshots` are live.
     pub(in crate::db) fn stream_settings(
         &self,

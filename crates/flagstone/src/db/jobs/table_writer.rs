@@ -317,7 +317,7 @@ impl<'a> TableWriter<'a> {
             number: open.number,
             path_id: spec.place.path_id,
             size: summary.size,
-            marked_for_compaction: summary.needs_compaction,
+            marked_for_compaction: summary.needs_compaction && spec.may_mark(),
             smallest,
             largest,
             smallest_seqno: open.smallest_seqno,
