@@ -48,8 +48,17 @@ fn run(program: &Path, argument: impl AsRef<std::ffi::OsStr>) -> Output {
 
 #[test]
 fn a_program_goes_through_the_api() {
+    goes_through("story");
+}
+
+#[test]
+fn a_program_listens_and_partitions() {
+    goes_through("hooks");
+}
+
+fn goes_through(name: &str) {
     let directory = tempfile::tempdir().unwrap();
-    let program = compile("story", directory.path());
+    let program = compile(name, directory.path());
     let data = directory.path().join("data");
     std::fs::create_dir(&data).unwrap();
     let output = run(&program, &data);

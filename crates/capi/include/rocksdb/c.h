@@ -25,14 +25,19 @@ extern "C" {
 typedef struct rocksdb_backup_engine_info_t rocksdb_backup_engine_info_t;
 typedef struct rocksdb_backup_engine_options_t rocksdb_backup_engine_options_t;
 typedef struct rocksdb_backup_engine_t rocksdb_backup_engine_t;
+typedef struct rocksdb_blob_file_addition_info_t rocksdb_blob_file_addition_info_t;
+typedef struct rocksdb_blob_file_garbage_info_t rocksdb_blob_file_garbage_info_t;
 typedef struct rocksdb_block_based_table_options_t rocksdb_block_based_table_options_t;
 typedef struct rocksdb_cache_t rocksdb_cache_t;
 typedef struct rocksdb_checkpoint_t rocksdb_checkpoint_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_column_family_handle_t;
 typedef struct rocksdb_column_family_metadata_t rocksdb_column_family_metadata_t;
+typedef struct rocksdb_compaction_file_info_t rocksdb_compaction_file_info_t;
+typedef struct rocksdb_compaction_job_stats_t rocksdb_compaction_job_stats_t;
 typedef struct rocksdb_compactionfilter_t rocksdb_compactionfilter_t;
 typedef struct rocksdb_compactionfiltercontext_t rocksdb_compactionfiltercontext_t;
 typedef struct rocksdb_compactionfilterfactory_t rocksdb_compactionfilterfactory_t;
+typedef struct rocksdb_compactionjobinfo_t rocksdb_compactionjobinfo_t;
 typedef struct rocksdb_compactoptions_t rocksdb_compactoptions_t;
 typedef struct rocksdb_comparator_t rocksdb_comparator_t;
 typedef struct rocksdb_create_backup_options_t rocksdb_create_backup_options_t;
@@ -40,9 +45,12 @@ typedef struct rocksdb_cuckoo_table_options_t rocksdb_cuckoo_table_options_t;
 typedef struct rocksdb_dbpath_t rocksdb_dbpath_t;
 typedef struct rocksdb_env_t rocksdb_env_t;
 typedef struct rocksdb_envoptions_t rocksdb_envoptions_t;
+typedef struct rocksdb_eventlistener_t rocksdb_eventlistener_t;
 typedef struct rocksdb_export_import_files_metadata_t rocksdb_export_import_files_metadata_t;
+typedef struct rocksdb_externalfileingestioninfo_t rocksdb_externalfileingestioninfo_t;
 typedef struct rocksdb_fifo_compaction_options_t rocksdb_fifo_compaction_options_t;
 typedef struct rocksdb_filterpolicy_t rocksdb_filterpolicy_t;
+typedef struct rocksdb_flushjobinfo_t rocksdb_flushjobinfo_t;
 typedef struct rocksdb_flushoptions_t rocksdb_flushoptions_t;
 typedef struct rocksdb_flushwaloptions_t rocksdb_flushwaloptions_t;
 typedef struct rocksdb_hyper_clock_cache_options_t rocksdb_hyper_clock_cache_options_t;
@@ -57,6 +65,7 @@ typedef struct rocksdb_lru_cache_options_t rocksdb_lru_cache_options_t;
 typedef struct rocksdb_memory_allocator_t rocksdb_memory_allocator_t;
 typedef struct rocksdb_memory_consumers_t rocksdb_memory_consumers_t;
 typedef struct rocksdb_memory_usage_t rocksdb_memory_usage_t;
+typedef struct rocksdb_memtableinfo_t rocksdb_memtableinfo_t;
 typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
 typedef struct rocksdb_optimistictransaction_options_t rocksdb_optimistictransaction_options_t;
 typedef struct rocksdb_optimistictransactiondb_t rocksdb_optimistictransactiondb_t;
@@ -72,9 +81,13 @@ typedef struct rocksdb_slicetransform_t rocksdb_slicetransform_t;
 typedef struct rocksdb_snapshot_t rocksdb_snapshot_t;
 typedef struct rocksdb_sst_file_manager_t rocksdb_sst_file_manager_t;
 typedef struct rocksdb_sst_file_metadata_t rocksdb_sst_file_metadata_t;
+typedef struct rocksdb_sst_partitioner_factory_t rocksdb_sst_partitioner_factory_t;
 typedef struct rocksdb_sstfilewriter_t rocksdb_sstfilewriter_t;
 typedef struct rocksdb_statistics_histogram_data_t rocksdb_statistics_histogram_data_t;
+typedef struct rocksdb_status_ptr_t rocksdb_status_ptr_t;
+typedef struct rocksdb_subcompactionjobinfo_t rocksdb_subcompactionjobinfo_t;
 typedef struct rocksdb_t rocksdb_t;
+typedef struct rocksdb_table_properties_t rocksdb_table_properties_t;
 typedef struct rocksdb_transaction_options_t rocksdb_transaction_options_t;
 typedef struct rocksdb_transaction_t rocksdb_transaction_t;
 typedef struct rocksdb_transactiondb_options_t rocksdb_transactiondb_options_t;
@@ -87,6 +100,8 @@ typedef struct rocksdb_write_buffer_manager_t rocksdb_write_buffer_manager_t;
 typedef struct rocksdb_writebatch_t rocksdb_writebatch_t;
 typedef struct rocksdb_writebatch_wi_t rocksdb_writebatch_wi_t;
 typedef struct rocksdb_writeoptions_t rocksdb_writeoptions_t;
+typedef struct rocksdb_writestallcondition_t rocksdb_writestallcondition_t;
+typedef struct rocksdb_writestallinfo_t rocksdb_writestallinfo_t;
 
 /* Bytes, and how many they are. */
 typedef struct rocksdb_slice_t {
@@ -2508,6 +2523,297 @@ ROCKSDB_API void rocksdb_sstfilewriter_put_with_ts(
 ROCKSDB_API void rocksdb_sstfilewriter_delete_with_ts(
     rocksdb_sstfilewriter_t* writer, const char* key, size_t keylen, const char* ts, size_t tslen,
     char** errptr);
+
+/* Listeners. Calls come one at a time, in order. A listener is not told of which database it hears:
+   `rocksdb_t*` is NULL. What it is told of lives during the call. */
+
+typedef void (*on_flush_begin_cb)(void*, rocksdb_t*, const rocksdb_flushjobinfo_t*);
+typedef void (*on_flush_completed_cb)(void*, rocksdb_t*, const rocksdb_flushjobinfo_t*);
+typedef void (*on_compaction_begin_cb)(void*, rocksdb_t*, const rocksdb_compactionjobinfo_t*);
+typedef void (*on_compaction_completed_cb)(void*, rocksdb_t*, const rocksdb_compactionjobinfo_t*);
+typedef void (*on_subcompaction_begin_cb)(void*, const rocksdb_subcompactionjobinfo_t*);
+typedef void (*on_subcompaction_completed_cb)(void*, const rocksdb_subcompactionjobinfo_t*);
+typedef void (*on_external_file_ingested_cb)(
+    void*, rocksdb_t*, const rocksdb_externalfileingestioninfo_t*);
+typedef void (*on_background_error_cb)(void*, uint32_t, rocksdb_status_ptr_t*);
+typedef void (*on_stall_conditions_changed_cb)(void*, const rocksdb_writestallinfo_t*);
+typedef void (*on_memtable_sealed_cb)(void*, const rocksdb_memtableinfo_t*);
+
+ROCKSDB_API uint32_t rocksdb_flushjobinfo_cf_id(const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API const char* rocksdb_flushjobinfo_cf_name(
+    const rocksdb_flushjobinfo_t* info, size_t* size);
+ROCKSDB_API const char* rocksdb_flushjobinfo_file_path(
+    const rocksdb_flushjobinfo_t* info, size_t* size);
+ROCKSDB_API uint64_t rocksdb_flushjobinfo_file_number(const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_flushjobinfo_oldest_blob_file_number(
+    const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_flushjobinfo_thread_id(const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API int rocksdb_flushjobinfo_job_id(const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API unsigned char rocksdb_flushjobinfo_triggered_writes_slowdown(
+    const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API unsigned char rocksdb_flushjobinfo_triggered_writes_stop(
+    const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_flushjobinfo_smallest_seqno(const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_flushjobinfo_largest_seqno(const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API uint32_t rocksdb_flushjobinfo_flush_reason(const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API uint32_t rocksdb_flushjobinfo_blob_compression_type(const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API uint32_t rocksdb_compactionjobinfo_cf_id(const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API const char* rocksdb_compactionjobinfo_cf_name(
+    const rocksdb_compactionjobinfo_t* info, size_t* size);
+ROCKSDB_API void rocksdb_compactionjobinfo_status(
+    const rocksdb_compactionjobinfo_t* info, char** errptr);
+ROCKSDB_API uint64_t rocksdb_compactionjobinfo_thread_id(const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API int rocksdb_compactionjobinfo_job_id(const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API int rocksdb_compactionjobinfo_num_l0_files(const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API int rocksdb_compactionjobinfo_base_input_level(const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API int rocksdb_compactionjobinfo_output_level(const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API uint32_t rocksdb_compactionjobinfo_compaction_reason(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API uint32_t rocksdb_compactionjobinfo_compression(const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API uint32_t rocksdb_compactionjobinfo_blob_compression_type(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API unsigned char rocksdb_compactionjobinfo_aborted(const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API uint32_t rocksdb_subcompactionjobinfo_cf_id(const rocksdb_subcompactionjobinfo_t* info);
+ROCKSDB_API const char* rocksdb_subcompactionjobinfo_cf_name(
+    const rocksdb_subcompactionjobinfo_t* info, size_t* size);
+ROCKSDB_API void rocksdb_subcompactionjobinfo_status(
+    const rocksdb_subcompactionjobinfo_t* info, char** errptr);
+ROCKSDB_API uint64_t rocksdb_subcompactionjobinfo_thread_id(
+    const rocksdb_subcompactionjobinfo_t* info);
+ROCKSDB_API int rocksdb_subcompactionjobinfo_job_id(const rocksdb_subcompactionjobinfo_t* info);
+ROCKSDB_API int rocksdb_subcompactionjobinfo_subcompaction_job_id(
+    const rocksdb_subcompactionjobinfo_t* info);
+ROCKSDB_API int rocksdb_subcompactionjobinfo_base_input_level(
+    const rocksdb_subcompactionjobinfo_t* info);
+ROCKSDB_API int rocksdb_subcompactionjobinfo_output_level(
+    const rocksdb_subcompactionjobinfo_t* info);
+ROCKSDB_API uint32_t rocksdb_subcompactionjobinfo_compaction_reason(
+    const rocksdb_subcompactionjobinfo_t* info);
+ROCKSDB_API uint32_t rocksdb_subcompactionjobinfo_compression(
+    const rocksdb_subcompactionjobinfo_t* info);
+ROCKSDB_API uint32_t rocksdb_subcompactionjobinfo_blob_compression_type(
+    const rocksdb_subcompactionjobinfo_t* info);
+ROCKSDB_API const char* rocksdb_externalfileingestioninfo_cf_name(
+    const rocksdb_externalfileingestioninfo_t* info, size_t* size);
+ROCKSDB_API const char* rocksdb_externalfileingestioninfo_external_file_path(
+    const rocksdb_externalfileingestioninfo_t* info, size_t* size);
+ROCKSDB_API const char* rocksdb_externalfileingestioninfo_internal_file_path(
+    const rocksdb_externalfileingestioninfo_t* info, size_t* size);
+ROCKSDB_API uint64_t rocksdb_externalfileingestioninfo_global_seqno(
+    const rocksdb_externalfileingestioninfo_t* info);
+ROCKSDB_API const char* rocksdb_memtableinfo_cf_name(
+    const rocksdb_memtableinfo_t* info, size_t* size);
+ROCKSDB_API uint64_t rocksdb_memtableinfo_first_seqno(const rocksdb_memtableinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_memtableinfo_earliest_seqno(const rocksdb_memtableinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_memtableinfo_num_entries(const rocksdb_memtableinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_memtableinfo_num_deletes(const rocksdb_memtableinfo_t* info);
+ROCKSDB_API const char* rocksdb_memtableinfo_newest_udt(
+    const rocksdb_memtableinfo_t* info, size_t* size);
+ROCKSDB_API size_t rocksdb_compactionjobinfo_input_files_count(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API size_t rocksdb_compactionjobinfo_output_files_count(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_compactionjobinfo_elapsed_micros(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_compactionjobinfo_num_corrupt_keys(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_compactionjobinfo_input_records(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_compactionjobinfo_output_records(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_compactionjobinfo_total_input_bytes(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_compactionjobinfo_total_output_bytes(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API size_t rocksdb_compactionjobinfo_num_input_files(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API size_t rocksdb_compactionjobinfo_num_input_files_at_output_level(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API const char* rocksdb_writestallinfo_cf_name(
+    const rocksdb_writestallinfo_t* info, size_t* size);
+ROCKSDB_API const rocksdb_writestallcondition_t* rocksdb_writestallinfo_cur(
+    const rocksdb_writestallinfo_t* info);
+ROCKSDB_API const rocksdb_writestallcondition_t* rocksdb_writestallinfo_prev(
+    const rocksdb_writestallinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_table_properties_orig_file_number(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_data_size(const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_index_size(const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_index_partitions(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_top_level_index_size(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_index_key_is_user_key(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_index_value_is_delta_encoded(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_filter_size(const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_raw_key_size(const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_raw_value_size(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_num_data_blocks(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_num_entries(const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_num_filter_entries(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_num_deletions(const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_num_merge_operands(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_num_range_deletions(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_format_version(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_fixed_key_len(const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_column_family_id(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_creation_time(const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_oldest_key_time(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_newest_key_time(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_file_creation_time(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_tail_start_offset(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API const char* rocksdb_table_properties_db_id(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API const char* rocksdb_table_properties_db_session_id(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API const char* rocksdb_table_properties_db_host_id(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API const char* rocksdb_table_properties_column_family_name(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API const char* rocksdb_table_properties_filter_policy_name(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API const char* rocksdb_table_properties_comparator_name(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API const char* rocksdb_table_properties_merge_operator_name(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API const char* rocksdb_table_properties_prefix_extractor_name(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API const char* rocksdb_table_properties_property_collectors_names(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API const char* rocksdb_table_properties_compression_name(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API const char* rocksdb_table_properties_compression_options(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_elapsed_micros(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API unsigned char rocksdb_compaction_job_stats_has_accurate_num_input_records(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_num_input_records(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API size_t rocksdb_compaction_job_stats_num_input_files(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API size_t rocksdb_compaction_job_stats_num_input_files_trivially_moved(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API size_t rocksdb_compaction_job_stats_num_input_files_at_output_level(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_num_output_records(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API size_t rocksdb_compaction_job_stats_num_output_files(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API size_t rocksdb_compaction_job_stats_num_output_files_blob(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API unsigned char rocksdb_compaction_job_stats_is_full_compaction(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API unsigned char rocksdb_compaction_job_stats_is_manual_compaction(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_total_input_bytes(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_total_output_bytes(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_total_output_bytes_blob(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_total_input_raw_key_bytes(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_total_input_raw_value_bytes(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_num_input_deletion_records(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_num_corrupt_keys(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API int rocksdb_compaction_file_info_level(const rocksdb_compaction_file_info_t* info);
+ROCKSDB_API uint64_t rocksdb_compaction_file_info_file_number(
+    const rocksdb_compaction_file_info_t* info);
+ROCKSDB_API uint64_t rocksdb_compaction_file_info_oldest_blob_file_number(
+    const rocksdb_compaction_file_info_t* info);
+ROCKSDB_API const char* rocksdb_blob_file_addition_info_blob_file_path(
+    const rocksdb_blob_file_addition_info_t* info, size_t* size);
+ROCKSDB_API uint64_t rocksdb_blob_file_addition_info_blob_file_number(
+    const rocksdb_blob_file_addition_info_t* info);
+ROCKSDB_API uint64_t rocksdb_blob_file_addition_info_total_blob_count(
+    const rocksdb_blob_file_addition_info_t* info);
+ROCKSDB_API uint64_t rocksdb_blob_file_addition_info_total_blob_bytes(
+    const rocksdb_blob_file_addition_info_t* info);
+ROCKSDB_API const char* rocksdb_blob_file_garbage_info_blob_file_path(
+    const rocksdb_blob_file_garbage_info_t* info, size_t* size);
+ROCKSDB_API uint64_t rocksdb_blob_file_garbage_info_blob_file_number(
+    const rocksdb_blob_file_garbage_info_t* info);
+ROCKSDB_API uint64_t rocksdb_blob_file_garbage_info_garbage_blob_count(
+    const rocksdb_blob_file_garbage_info_t* info);
+ROCKSDB_API uint64_t rocksdb_blob_file_garbage_info_garbage_blob_bytes(
+    const rocksdb_blob_file_garbage_info_t* info);
+ROCKSDB_API void rocksdb_status_ptr_get_error(rocksdb_status_ptr_t* status, char** errptr);
+ROCKSDB_API size_t rocksdb_table_properties_user_collected_properties_count(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API const char* rocksdb_table_properties_user_collected_properties_key_at(
+    const rocksdb_table_properties_t* props, size_t pos, size_t* key_len);
+ROCKSDB_API const char* rocksdb_table_properties_user_collected_properties_value_at(
+    const rocksdb_table_properties_t* props, size_t pos, size_t* value_len);
+ROCKSDB_API const rocksdb_table_properties_t* rocksdb_flushjobinfo_table_properties(
+    const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API size_t rocksdb_flushjobinfo_blob_file_addition_infos_count(
+    const rocksdb_flushjobinfo_t* info);
+ROCKSDB_API const rocksdb_blob_file_addition_info_t* rocksdb_flushjobinfo_blob_file_addition_info_at(
+    const rocksdb_flushjobinfo_t* info, size_t pos);
+ROCKSDB_API const char* rocksdb_compactionjobinfo_input_file_at(
+    const rocksdb_compactionjobinfo_t* info, size_t pos, size_t* size);
+ROCKSDB_API const char* rocksdb_compactionjobinfo_output_file_at(
+    const rocksdb_compactionjobinfo_t* info, size_t pos, size_t* size);
+ROCKSDB_API const rocksdb_compaction_job_stats_t* rocksdb_compactionjobinfo_stats(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API size_t rocksdb_compactionjobinfo_input_file_infos_count(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API const rocksdb_compaction_file_info_t* rocksdb_compactionjobinfo_input_file_info_at(
+    const rocksdb_compactionjobinfo_t* info, size_t pos);
+ROCKSDB_API size_t rocksdb_compactionjobinfo_output_file_infos_count(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API const rocksdb_compaction_file_info_t* rocksdb_compactionjobinfo_output_file_info_at(
+    const rocksdb_compactionjobinfo_t* info, size_t pos);
+ROCKSDB_API size_t rocksdb_compactionjobinfo_table_properties_count(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API const char* rocksdb_compactionjobinfo_table_properties_key_at(
+    const rocksdb_compactionjobinfo_t* info, size_t pos, size_t* key_len);
+ROCKSDB_API const rocksdb_table_properties_t* rocksdb_compactionjobinfo_table_properties_value_at(
+    const rocksdb_compactionjobinfo_t* info, size_t pos);
+ROCKSDB_API const rocksdb_table_properties_t* rocksdb_compactionjobinfo_table_properties_for_file(
+    const rocksdb_compactionjobinfo_t* info, const char* file_name, size_t file_name_len);
+ROCKSDB_API size_t rocksdb_compactionjobinfo_blob_file_addition_infos_count(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API const rocksdb_blob_file_addition_info_t* rocksdb_compactionjobinfo_blob_file_addition_info_at(
+    const rocksdb_compactionjobinfo_t* info, size_t pos);
+ROCKSDB_API size_t rocksdb_compactionjobinfo_blob_file_garbage_infos_count(
+    const rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API const rocksdb_blob_file_garbage_info_t* rocksdb_compactionjobinfo_blob_file_garbage_info_at(
+    const rocksdb_compactionjobinfo_t* info, size_t pos);
+ROCKSDB_API const rocksdb_table_properties_t* rocksdb_externalfileingestioninfo_table_properties(
+    const rocksdb_externalfileingestioninfo_t* info);
+ROCKSDB_API rocksdb_eventlistener_t* rocksdb_eventlistener_create(
+    void* state_, void (*destructor_)(void*), on_flush_begin_cb on_flush_begin,
+    on_flush_completed_cb on_flush_completed, on_compaction_begin_cb on_compaction_begin,
+    on_compaction_completed_cb on_compaction_completed, on_subcompaction_begin_cb
+    on_subcompaction_begin, on_subcompaction_completed_cb on_subcompaction_completed,
+    on_external_file_ingested_cb on_external_file_ingested, on_background_error_cb
+    on_background_error, on_stall_conditions_changed_cb on_stall_conditions_changed,
+    on_memtable_sealed_cb on_memtable_sealed);
+ROCKSDB_API void rocksdb_eventlistener_destroy(rocksdb_eventlistener_t*);
+ROCKSDB_API void rocksdb_options_add_eventlistener(rocksdb_options_t*, rocksdb_eventlistener_t*);
+ROCKSDB_API rocksdb_sst_partitioner_factory_t* rocksdb_sst_partitioner_fixed_prefix_factory_create(
+    size_t prefix_len);
+ROCKSDB_API void rocksdb_sst_partitioner_factory_destroy(rocksdb_sst_partitioner_factory_t* factory);
+ROCKSDB_API void rocksdb_options_set_sst_partitioner_factory(
+    rocksdb_options_t*, rocksdb_sst_partitioner_factory_t*);
 
 /* Calls of the header for what there is not, where a binding needs the symbol. Where a call has a
    place for an error, it says so; otherwise the opening of a database does, or nothing has an

@@ -42,6 +42,7 @@ fn in_c(declared: &str) -> Option<&'static str> {
         ["double", ..] => "f64",
         ["rocksdb_slice_t", ..] => "slice",
         ["void"] => return None,
+        [callback, ..] if callback.ends_with("_cb") => "*",
         _ => panic!("no known type: {declared}"),
     };
     Some(known)

@@ -1,0 +1,160 @@
+//! Listeners and partitioners.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use flagstone::SstPartitionerFixedPrefixFactory;
+use flagstone::reports::{
+    BackgroundErrorReason, IngestionInfo, JobInfo, StallCondition, SubcompactionInfo,
+};
+use flagstone::{EventListener, reports};
+use flagstone_rocksdb as rdb;
+
+use crate::abi::{Destructor, Handle, State, Tagged, calling, handles, make};
+use crate::api::{c_api, destroys};
+use crate::db::Db;
+use crate::event_infos::{IngestedInfo, MemtableInfo, Part, StallInfo, Status};
+use crate::job_infos::{CompactionInfo, FlushInfo, PartInfo};
+use crate::options::Options;
+
+/// Is told something of a database, which it is not given: always NULL.
+type OfDb<T> = Option<extern "C-unwind" fn(*mut c_void, *mut Tagged<Db>, *const Tagged<T>)>;
+/// Is told something.
+type Of<T> = Option<extern "C-unwind" fn(*mut c_void, *const Tagged<T>)>;
+/// Is told of an error: its reason, and what it is.
+type OnError = Option<extern "C-unwind" fn(*mut c_void, u32, *const Tagged<Status>)>;
+
+/// A program's callbacks. Any may be NULL.
+struct Callbacks {
+    state: State,
+    flush_begin: OfDb<FlushInfo>,
+    flush_completed: OfDb<FlushInfo>,
+    compaction_begin: OfDb<CompactionInfo>,
+    compaction_completed: OfDb<CompactionInfo>,
+    part_begin: Of<PartInfo>,
+    part_completed: Of<PartInfo>,
+    ingested: OfDb<IngestedInfo>,
+    error: OnError,
+    stall: Of<StallInfo>,
+    sealed: Of<MemtableInfo>,
+}
+
+impl Callbacks {
+    fn tell<T: Handle>(&self, callback: Of<T>, info: impl FnOnce() -> T) {
+        if let Some(callback) = callback {
+            let info = Part::new(info());
+            calling("a listener", || callback(self.state.pointer(), info.pointer()));
+        }
+    }
+
+    fn tell_of_db<T: Handle>(&self, callback: OfDb<T>, info: impl FnOnce() -> T) {
+        if let Some(callback) = callback {
+            let info = Part::new(info());
+            let (state, db) = (self.state.pointer(), std::ptr::null_mut());
+            calling("a listener", || callback(state, db, info.pointer()));
+        }
+    }
+}
+
+impl EventListener for Callbacks {
+    fn on_flush_begin(&self, job: &JobInfo) {
+        self.tell_of_db(self.flush_begin, || FlushInfo::of(job));
+    }
+
+    fn on_flush_completed(&self, job: &JobInfo) {
+        self.tell_of_db(self.flush_completed, || FlushInfo::of(job));
+    }
+
+    fn on_compaction_begin(&self, job: &JobInfo) {
+        self.tell_of_db(self.compaction_begin, || CompactionInfo::begun(job));
+    }
+
+    fn on_compaction_completed(&self, job: &JobInfo) {
+        self.tell_of_db(self.compaction_completed, || CompactionInfo::of(job));
+    }
+
+    fn on_subcompaction_begin(&self, part: &SubcompactionInfo) {
+        self.tell(self.part_begin, || PartInfo(part.clone()));
+    }
+
+    fn on_subcompaction_completed(&self, part: &SubcompactionInfo) {
+        self.tell(self.part_completed, || PartInfo(part.clone()));
+    }
+
+    fn on_external_file_ingested(&self, table: &IngestionInfo) {
+        self.tell_of_db(self.ingested, || IngestedInfo::of(table));
+    }
+
+    fn on_background_error(
+        &self,
+        reason: BackgroundErrorReason,
+        error: &flagstone::Error,
+        _is_fatal: bool,
+    ) {
+        let Some(callback) = self.error else { return };
+        let number = match reason {
+            BackgroundErrorReason::Compaction => 1,
+            BackgroundErrorReason::Write => 2,
+            BackgroundErrorReason::Memtable => 3,
+            BackgroundErrorReason::Manifest => 4,
+            _ => 0,
+        };
+        let status = Part::new(Status(rdb::Error::from(error.clone())));
+        calling("a listener", || callback(self.state.pointer(), number, status.pointer()));
+    }
+
+    fn on_stall_conditions_changed(&self, before: StallCondition, now: StallCondition) {
+        self.tell(self.stall, || StallInfo::of(before, now));
+    }
+
+    fn on_memtable_sealed(&self, memtable: &reports::MemtableInfo) {
+        self.tell(self.sealed, || MemtableInfo(memtable.clone()));
+    }
+}
+
+/// A listener.
+pub struct Listener(Arc<Callbacks>);
+
+/// What makes partitioners.
+pub struct Partitioner(SstPartitionerFixedPrefixFactory);
+
+handles! {
+    Listener = "eventlistener",
+    Partitioner = "sst_partitioner_factory",
+}
+
+destroys! {
+    rocksdb_eventlistener_destroy: Listener,
+    rocksdb_sst_partitioner_factory_destroy: Partitioner,
+}
+
+c_api! {
+    fn rocksdb_eventlistener_create(
+        state: *mut c_void, destructor: Option<Destructor>, flush_begin: OfDb<FlushInfo>,
+        flush_completed: OfDb<FlushInfo>, compaction_begin: OfDb<CompactionInfo>,
+        compaction_completed: OfDb<CompactionInfo>, part_begin: Of<PartInfo>,
+        part_completed: Of<PartInfo>, ingested: OfDb<IngestedInfo>, error_of: OnError,
+        stall: Of<StallInfo>, sealed: Of<MemtableInfo>
+    ) -> *mut Tagged<Listener> {
+        let state = State::new(state, destructor);
+        make(Listener(Arc::new(Callbacks {
+            state, flush_begin, flush_completed, compaction_begin, compaction_completed,
+            part_begin, part_completed, ingested, error: error_of, stall, sealed,
+        })))
+    }
+
+    fn rocksdb_options_add_eventlistener(o: &mut Options, listener: &Listener) {
+        o.rdb.db.listeners.push(listener.0.clone());
+    }
+
+    fn rocksdb_sst_partitioner_fixed_prefix_factory_create(
+        length: usize
+    ) -> *mut Tagged<Partitioner> {
+        make(Partitioner(SstPartitionerFixedPrefixFactory::new(length)))
+    }
+
+    fn rocksdb_options_set_sst_partitioner_factory(o: &mut Options, factory: ?Partitioner) {
+        o.rdb.db.cf.sst_partitioner_factory =
+            factory.map(|factory| Arc::new(factory.0) as Arc<dyn flagstone::SstPartitionerFactory>);
+    }
+}

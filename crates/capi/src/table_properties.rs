@@ -1,0 +1,213 @@
+//! Properties of tables, as listeners are told of them.
+
+use std::ffi::c_char;
+use std::sync::Arc;
+
+use flagstone::reports::TableProperties;
+
+use crate::abi::{Out, handles};
+use crate::api::c_api;
+use crate::event_infos::{lend, lend_at};
+
+/// The number that stands for no family.
+const UNKNOWN_FAMILY: u64 = 0x7fff_ffff;
+
+/// Properties of a table.
+pub struct Properties {
+    table: Arc<TableProperties>,
+    /// Those that are not the engine's.
+    user: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Properties {
+    /// Those of this table.
+    pub fn of(table: Arc<TableProperties>) -> Self {
+        let user = table.user_properties();
+        let user = user.map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+        Self { table, user }
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.table.number(name).ok().flatten().unwrap_or(0)
+    }
+
+    fn raw(&self, name: &str) -> &[u8] {
+        self.table.raw.get(name.as_bytes()).map_or(&[], Vec::as_slice)
+    }
+}
+
+handles! { Properties = "table_properties", }
+
+c_api! {
+    fn rocksdb_table_properties_orig_file_number(info: &Properties) -> u64 {
+        info.table.original_file_number
+    }
+
+    fn rocksdb_table_properties_data_size(info: &Properties) -> u64 {
+        info.table.data_size
+    }
+
+    fn rocksdb_table_properties_index_size(info: &Properties) -> u64 {
+        info.table.index_size
+    }
+
+    fn rocksdb_table_properties_index_partitions(info: &Properties) -> u64 {
+        info.number("rocksdb.index.partitions")
+    }
+
+    fn rocksdb_table_properties_top_level_index_size(info: &Properties) -> u64 {
+        info.number("rocksdb.top-level.index.size")
+    }
+
+    fn rocksdb_table_properties_index_key_is_user_key(info: &Properties) -> u64 {
+        info.number("rocksdb.index.key.is.user.key")
+    }
+
+    fn rocksdb_table_properties_index_value_is_delta_encoded(info: &Properties) -> u64 {
+        info.number("rocksdb.index.value.is.delta.encoded")
+    }
+
+    fn rocksdb_table_properties_filter_size(info: &Properties) -> u64 {
+        info.table.filter_size
+    }
+
+    fn rocksdb_table_properties_raw_key_size(info: &Properties) -> u64 {
+        info.table.raw_key_size
+    }
+
+    fn rocksdb_table_properties_raw_value_size(info: &Properties) -> u64 {
+        info.table.raw_value_size
+    }
+
+    fn rocksdb_table_properties_num_data_blocks(info: &Properties) -> u64 {
+        info.table.num_data_blocks
+    }
+
+    fn rocksdb_table_properties_num_entries(info: &Properties) -> u64 {
+        info.table.num_entries
+    }
+
+    fn rocksdb_table_properties_num_filter_entries(info: &Properties) -> u64 {
+        info.table.num_filter_entries
+    }
+
+    fn rocksdb_table_properties_num_deletions(info: &Properties) -> u64 {
+        info.table.num_deletions
+    }
+
+    fn rocksdb_table_properties_num_merge_operands(info: &Properties) -> u64 {
+        info.table.num_merge_operands
+    }
+
+    fn rocksdb_table_properties_num_range_deletions(info: &Properties) -> u64 {
+        info.table.num_range_deletions
+    }
+
+    fn rocksdb_table_properties_format_version(info: &Properties) -> u64 {
+        info.table.format_version
+    }
+
+    fn rocksdb_table_properties_fixed_key_len(info: &Properties) -> u64 {
+        info.number("rocksdb.fixed.key.length")
+    }
+
+    fn rocksdb_table_properties_creation_time(info: &Properties) -> u64 {
+        info.table.creation_time
+    }
+
+    fn rocksdb_table_properties_oldest_key_time(info: &Properties) -> u64 {
+        info.table.oldest_key_time
+    }
+
+    fn rocksdb_table_properties_newest_key_time(info: &Properties) -> u64 {
+        info.table.newest_key_time
+    }
+
+    fn rocksdb_table_properties_file_creation_time(info: &Properties) -> u64 {
+        info.table.file_creation_time
+    }
+
+    fn rocksdb_table_properties_tail_start_offset(info: &Properties) -> u64 {
+        info.table.tail_start_offset
+    }
+
+    fn rocksdb_table_properties_column_family_id(info: &Properties) -> u64 {
+        info.table.column_family.map_or(UNKNOWN_FAMILY, u64::from)
+    }
+
+    fn rocksdb_table_properties_db_id(info: &Properties, len: Out<usize>) -> *const c_char {
+        lend(info.table.db_identity.as_bytes(), len)
+    }
+
+    fn rocksdb_table_properties_db_session_id(info: &Properties, len: Out<usize>) -> *const c_char {
+        lend(info.table.session_identity.as_bytes(), len)
+    }
+
+    fn rocksdb_table_properties_column_family_name(
+        info: &Properties, len: Out<usize>
+    ) -> *const c_char {
+        lend(info.table.column_family_name.as_bytes(), len)
+    }
+
+    fn rocksdb_table_properties_filter_policy_name(
+        info: &Properties, len: Out<usize>
+    ) -> *const c_char {
+        lend(info.table.filter_policy.as_bytes(), len)
+    }
+
+    fn rocksdb_table_properties_comparator_name(
+        info: &Properties, len: Out<usize>
+    ) -> *const c_char {
+        lend(info.table.comparator.as_bytes(), len)
+    }
+
+    fn rocksdb_table_properties_merge_operator_name(
+        info: &Properties, len: Out<usize>
+    ) -> *const c_char {
+        lend(info.raw("rocksdb.merge.operator"), len)
+    }
+
+    fn rocksdb_table_properties_prefix_extractor_name(
+        info: &Properties, len: Out<usize>
+    ) -> *const c_char {
+        lend(info.raw("rocksdb.prefix.extractor.name"), len)
+    }
+
+    fn rocksdb_table_properties_property_collectors_names(
+        info: &Properties, len: Out<usize>
+    ) -> *const c_char {
+        lend(info.raw("rocksdb.property.collectors"), len)
+    }
+
+    fn rocksdb_table_properties_compression_name(
+        info: &Properties, len: Out<usize>
+    ) -> *const c_char {
+        lend(info.table.compression.as_bytes(), len)
+    }
+
+    fn rocksdb_table_properties_compression_options(
+        info: &Properties, len: Out<usize>
+    ) -> *const c_char {
+        lend(info.raw("rocksdb.compression_options"), len)
+    }
+
+    fn rocksdb_table_properties_db_host_id(info: &Properties, len: Out<usize>) -> *const c_char {
+        lend(info.raw("rocksdb.creating.host.identity"), len)
+    }
+
+    fn rocksdb_table_properties_user_collected_properties_count(info: &Properties) -> usize {
+        info.user.len()
+    }
+
+    fn rocksdb_table_properties_user_collected_properties_key_at(
+        info: &Properties, at: usize, len: Out<usize>
+    ) -> *const c_char {
+        lend_at(info.user.get(at).map(|(name, _)| &**name), len)
+    }
+
+    fn rocksdb_table_properties_user_collected_properties_value_at(
+        info: &Properties, at: usize, len: Out<usize>
+    ) -> *const c_char {
+        lend_at(info.user.get(at).map(|(_, value)| &**value), len)
+    }
+}
