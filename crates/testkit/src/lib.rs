@@ -1,6 +1,7 @@
 //! What the tests of Flagstone share: file systems that crash and fail, a model of the engine,
 //! generators.
 
+pub mod auditor;
 pub mod balance;
 pub mod caught;
 pub mod choices;

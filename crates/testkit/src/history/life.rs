@@ -106,8 +106,8 @@ impl Life {
         };
         let setup = Setup::new(&env, &case.settings);
         let names = FAMILIES.map(str::to_string);
-        let options = &setup.chosen.options;
-        let db = Db::open_with_families(DIRECTORY, options, &setup.chosen.listed(&names))
+        let options = setup::audited(&setup.chosen);
+        let db = Db::open_with_families(DIRECTORY, &options, &setup.chosen.listed(&names))
             .expect("a new database");
         let families = names.into_iter().map(|name| {
             let family = setup.empty(&name);

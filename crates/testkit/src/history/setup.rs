@@ -1,12 +1,14 @@
 //! The options of a life, and what follows from them for the model.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagstone::db::Db;
 use flagstone::env::Env;
-use flagstone::options::CompactionStyle;
+use flagstone::options::{CompactionStyle, Options};
 
 use super::case::ALL;
+use crate::auditor::Auditor;
 use crate::components;
 use crate::model::{Family, Fifo, Losses};
 use crate::settings::{Chosen, Setting};
@@ -75,16 +77,24 @@ fn losses(chosen: &Chosen, before: &BTreeMap<String, Losses>) -> BTreeMap<String
     ALL.into_iter().map(|name| (name.to_string(), with(name))).collect()
 }
 
+/// The options, with a listener for one opening that looks at what it is told.
+pub(super) fn audited(chosen: &Chosen) -> Options {
+    let mut options = chosen.options.clone();
+    options.listeners.push(Arc::<Auditor>::default());
+    options
+}
+
 /// Opens a database that is there.
 pub(super) fn open<'a>(
     path: &str,
     chosen: &Chosen,
     names: impl IntoIterator<Item = &'a String>,
 ) -> Db {
+    let options = audited(chosen);
     let opened = if chosen.own.is_empty() {
-        Db::open(path, &chosen.options)
+        Db::open(path, &options)
     } else {
-        Db::open_with_families(path, &chosen.options, &chosen.listed(names))
+        Db::open_with_families(path, &options, &chosen.listed(names))
     };
     opened.unwrap_or_else(|error| panic!("opening {path} again: {error}"))
 }
