@@ -32,7 +32,7 @@ pub(super) struct InfoLogger {
 }
 
 enum Target {
-    File(Mutex<LogFiles>),
+    File(Box<Mutex<LogFiles>>),
     Logger { logger: Arc<dyn Logger>, one_at_a_time: Mutex<()> },
     Off,
 }
@@ -42,7 +42,7 @@ impl InfoLogger {
     pub(super) fn new(path: &Path, options: &Options, read_only: bool) -> Self {
         let target = match &options.info_log {
             InfoLog::File if read_only => Target::Off,
-            InfoLog::File => Target::File(Mutex::new(LogFiles::new(path, options))),
+            InfoLog::File => Target::File(Box::new(Mutex::new(LogFiles::new(path, options)))),
             InfoLog::Logger(logger) => {
                 Target::Logger { logger: logger.clone(), one_at_a_time: Mutex::new(()) }
             }
