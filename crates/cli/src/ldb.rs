@@ -8,7 +8,7 @@ use clap::{Arg, Command, CommandFactory};
 use crate::command_line::CommandLine;
 
 /// Commands of `ldb` that take other arguments here, and what stands for them.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 14] = [
     (
         "approxsize",
         "nothing for ranges; stats --db DB prints the sizes of levels, and programs can call Db::approximate_sizes",
@@ -17,6 +17,7 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("change_compaction_style", "compact --db DB --set compaction_style=kCompactionStyleUniversal"),
     ("dump_live_files", "list-files --db DB, then manifest, sst, wal and blob"),
     ("dump_wal", "wal FILE --operations"),
+    ("file_checksum_dump", "list-files --db DB --checksums"),
     ("get_property", "stats --db DB --property NAME"),
     ("idump", "sst DIR --entries"),
     ("list_file_range_deletes", "sst DIR --entries"),

@@ -106,6 +106,7 @@ pub const CHOICES: &[Choice] = choices! {
         "background_niceness": &["0", "5"],
         "strict_bytes_per_sync": BOOL,
         "allow_fallocate": &["true", "true", "false"],
+        "file_checksum_gen_factory": &["nullptr", "nullptr", "FileChecksumGenCrc32cFactory"],
         "cache_policy": &["lru", "lru", "fifo", "lfu", "slru", "s4lru", "s3_fifo", "sieve", "w_tiny_lfu"],
         "WAL_ttl_seconds": &["0", "0", "0", "1"],
         "WAL_size_limit_MB": &["0", "0", "0", "1"],

@@ -80,7 +80,7 @@ const DATABASE: &[Choice] = &[
     (RocksDb, "verify_manifest_content_on_close", BOOL),
     (RocksDb, "async_wal_precreate", BOOL),
     (RocksDb, "background_close_inactive_wals", BOOL),
-    (RocksDb, "file_checksum_gen_factory", &["nullptr", "FileChecksumGenCrc32cFactory"]),
+    (Both, "file_checksum_gen_factory", &["nullptr", "FileChecksumGenCrc32cFactory"]),
     (RocksDb, "allow_mmap_reads", BOOL),
     (RocksDb, "use_fsync", BOOL),
     (RocksDb, "metadata_write_temperature", TEMPERATURES),

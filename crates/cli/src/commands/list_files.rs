@@ -30,8 +30,12 @@ pub struct Arguments {
     cf: Option<String>,
 
     /// List all files that a copy of the database needs
-    #[arg(long, conflicts_with_all = ["cf", "hex"])]
+    #[arg(long, conflicts_with_all = ["cf", "hex", "checksums"])]
     all: bool,
+
+    /// Show of each file only the checksum that the MANIFEST has of it
+    #[arg(long, conflicts_with = "hex")]
+    checksums: bool,
 
     /// Show keys in hexadecimal
     #[arg(long)]
@@ -63,7 +67,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             output.line(if common.json {
                 as_json(file, notation).to_string()
             } else {
-                in_words(file, notation)
+                in_words(file, notation, arguments.checksums)
             })?;
         }
     }
@@ -94,8 +98,15 @@ fn list_all(db: &Db, common: &Common) -> Outcome {
     Ok(Verdict::Sound)
 }
 
-fn in_words(file: &LiveFile, notation: Notation) -> String {
+fn in_words(file: &LiveFile, notation: Notation, only_checksums: bool) -> String {
     let path = text::path(&file.path);
+    if only_checksums {
+        let checksum = file.checksum.as_ref().map(|known| (text::name(&known.function), known));
+        return match checksum {
+            Some((function, known)) => format!("  {path}: {function} {}", hex(&known.value)),
+            None => format!("  {path}: no checksum"),
+        };
+    }
     let size = text::bytes(file.size);
     let Some(level) = file.level else {
         return format!("  blob file {path}: {size}, garbage {}", text::bytes(file.garbage_bytes));
@@ -113,6 +124,10 @@ fn in_words(file: &LiveFile, notation: Notation) -> String {
     words
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn as_json(file: &LiveFile, notation: Notation) -> Value {
     let mut facts = json!({});
     json::tell_path(&mut facts, "path", Some(&file.path));
@@ -120,6 +135,9 @@ fn as_json(file: &LiveFile, notation: Notation) -> Value {
     tell("column_family", json!(file.column_family));
     tell("number", json!(file.number.0));
     tell("bytes", json!(file.size));
+    let checksum = file.checksum.as_ref();
+    tell("checksum_function", json!(checksum.map(|known| &known.function)));
+    tell("checksum", json!(checksum.map(|known| hex(&known.value))));
     let Some(level) = file.level else {
         tell("kind", json!("blob"));
         tell("garbage_bytes", json!(file.garbage_bytes));

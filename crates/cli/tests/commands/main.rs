@@ -253,6 +253,23 @@ fn the_files_that_make_up_a_database_are_listed() {
 }
 
 #[test]
+fn list_files_shows_checksums_of_files_that_have_one() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path().join("db").display().to_string();
+    let db = format!("--db {at}");
+    printed(&format!("put {db} a 1 --set disable_auto_compactions=true"));
+    printed(&format!("flush {db}"));
+    printed(&format!("put {db} b 2 --set file_checksum_gen_factory=crc32c"));
+    printed(&format!("flush {db}"));
+    let listed = printed(&format!("list-files {db} --checksums"));
+    assert!(listed.contains(".sst: no checksum\n"), "{listed}");
+    assert!(listed.contains(".sst: FileChecksumCrc32c "), "{listed}");
+    let lines = printed(&format!("list-files {db} --json"));
+    assert!(lines.contains("\"checksum_function\":\"FileChecksumCrc32c\""), "{lines}");
+    assert!(lines.contains("\"checksum_function\":null"), "{lines}");
+}
+
+#[test]
 fn space_is_accounted_for() {
     let scratch = tempfile::tempdir().unwrap();
     let db = format!("--db {}", scratch.path().join("db").display());

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::base::file_name::FileKind;
 use crate::base::sync::{AtomicBool, Ordering};
-use crate::base::{Code, Error, Result};
+use crate::base::{Code, Error, FileChecksum, Result};
 use crate::db::{Change, CopiedFile, CopyOptions, Db, FileBytes, FilesToCopy, files_to_copy};
 use crate::env::{FileSystem, IoMode, NewNames};
 use crate::sst::read_table_properties;
@@ -258,7 +258,7 @@ impl Job<'_> {
         match &planned.destination {
             Destination::Private(path) => {
                 let passed = self.copy(file, &path.within(&self.creation.directory.path))?;
-                Ok(self.entry(file, path.clone(), passed))
+                self.entry(file, path.clone(), passed)
             }
             Destination::Shared(path) => match self.shared.get(path) {
                 Some(known) => self.reuse(file, path, known),
@@ -287,7 +287,7 @@ impl Job<'_> {
         }
         let passed = self.transfer.checksum((self.fs, path))?;
         let path = BackupPath::by_checksum(&file.name, passed.crc32c, passed.size);
-        Ok(self.shared.contains_key(&path).then(|| self.entry(file, path, passed)))
+        self.shared.contains_key(&path).then(|| self.entry(file, path, passed)).transpose()
     }
 
     /// An earlier backup's file, if it is the same one.
@@ -322,7 +322,7 @@ impl Job<'_> {
                 found
             }
         };
-        Ok(self.entry(file, path.clone(), Passed { size: *size, crc32c }))
+        self.entry(file, path.clone(), Passed { size: *size, crc32c })
     }
 
     /// Copies a file to where it has no name yet that counts, and then gives it one.
@@ -338,7 +338,7 @@ impl Job<'_> {
         let path = name(passed);
         // Another file of this name is garbage, or the same.
         directory.fs().rename(&temporary, &path.within(&directory.path))?;
-        Ok(self.entry(file, path, passed))
+        self.entry(file, path, passed)
     }
 
     fn copy(&self, file: &CopiedFile, target: &Path) -> Result<Passed> {
@@ -352,9 +352,21 @@ impl Job<'_> {
         }
     }
 
-    fn entry(&self, file: &CopiedFile, path: BackupPath, passed: Passed) -> MetaFile {
+    /// # Errors
+    /// `Corruption` if the MANIFEST has another checksum of the file.
+    fn entry(&self, file: &CopiedFile, path: BackupPath, passed: Passed) -> Result<MetaFile> {
+        if let Some(expected) = &file.checksum
+            && expected.as_crc32c().is_some()
+        {
+            let found = FileChecksum::crc32c(passed.crc32c);
+            let source = match &file.bytes {
+                FileBytes::OfFile { path, .. } => path.as_path(),
+                FileBytes::Made(_) => Path::new(&file.name),
+            };
+            expected.check(&found).map_err(|error| error.at(source))?;
+        }
         let (size, crc32c) = (Some(passed.size), Some(passed.crc32c));
-        MetaFile { path, size, crc32c, temperature: file.temperature }
+        Ok(MetaFile { path, size, crc32c, temperature: file.temperature })
     }
 }
 

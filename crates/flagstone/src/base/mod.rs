@@ -14,6 +14,7 @@ mod data_paths;
 mod digits;
 pub mod entity;
 mod error;
+mod file_checksum;
 pub mod file_name;
 mod fragmented;
 pub mod hash;
@@ -50,6 +51,10 @@ pub use counted::{counted, form};
 pub use data_paths::DataPaths;
 pub(crate) use error::path_in_words;
 pub use error::{Code, Error, Result, SubCode};
+pub use file_checksum::{
+    Crc32cFileChecksums, FILE_CHECKSUM_CRC32C, FileChecksum, FileChecksumFactory,
+    FileChecksumGenerator, FileChecksums, RunningFileChecksum,
+};
 pub(crate) use fragmented::Within;
 pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNumber};
 pub use iterator::{InternalIterator, PinnedValue};

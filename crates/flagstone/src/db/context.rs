@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use crate::base::sync::{ArcSwap, AtomicBool, Ordering};
 use crate::base::unique_id::session_identity;
-use crate::base::{Code, Error, Result, SubCode};
+use crate::base::{Code, Error, FileChecksum, FileChecksums, Result, SubCode};
 use crate::db::events::Events;
 use crate::db::info_log::InfoLogger;
 use crate::db::poison::Poison;
 use crate::db::statistics::Statistics;
 use crate::db::stats_history::StatsHistory;
-use crate::env::{Env, Names, Process};
+use crate::env::{Env, IoMode, Names, Process, read_for_checksum};
 use crate::manifest::VersionSet;
 use crate::options::{EventListener, Options};
 
@@ -38,6 +38,8 @@ pub(super) struct Context {
     pub(super) statistics: Arc<Statistics>,
     /// What these have grown by.
     pub(super) history: StatsHistory,
+    /// The functions for checksums of whole files.
+    pub(super) checksums: FileChecksums,
     /// What ended writing, if anything did.
     pub(super) poison: Poison,
     /// Somebody closes the database.
@@ -80,9 +82,35 @@ impl Context {
             log,
             statistics: statistics.clone(),
             closing: AtomicBool::new(false),
+            checksums: options.file_checksums(),
             process: Process::this(),
             settings: ArcSwap::from_pointee(options),
         }
+    }
+
+    /// The checksum of a new file, if these get one; reads the file.
+    ///
+    /// # Errors
+    /// `Corruption` if the file is shorter than `size`; `IoError`.
+    pub(in crate::db) fn checksum_of_new_file(
+        &self,
+        path: &Path,
+        size: u64,
+    ) -> Result<Option<FileChecksum>> {
+        let Some(running) = self.checksums.for_new_file()? else { return Ok(None) };
+        let file = self.env.fs.open_random_access(path, IoMode::Buffered)?;
+        read_for_checksum(&*file, size, running).map(Some)
+    }
+
+    /// Compares a file with its checksum.
+    ///
+    /// # Errors
+    /// `Corruption`; `InvalidArgument` if the function is not known; `IoError`.
+    pub(in crate::db) fn check_checksum(&self, path: &Path, expected: &FileChecksum) -> Result<()> {
+        let running = self.checksums.of_function(&expected.function)?;
+        let file = self.env.fs.open_random_access(path, IoMode::Buffered)?;
+        let found = read_for_checksum(&*file, file.size()?, running)?;
+        expected.check(&found).map_err(|error| error.at(path))
     }
 
     /// Ends a period of the history of counters if it is over, and writes them to the log if due.

@@ -11,13 +11,13 @@ use std::path::PathBuf;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::{
-    Code, ColumnFamilyId, Error, Mutant, Result, SequenceNumber, Sometimes, Temperature,
+    Code, ColumnFamilyId, Error, FileChecksum, Mutant, Result, SequenceNumber, Sometimes,
+    Temperature,
 };
 use crate::db::DbInner;
 use crate::db::checkpoint::RunningCheckpoint;
 use crate::db::contents::{Contents, Copied, contents};
 use crate::db::handle::Db;
-use crate::db::live_files::FileChecksum;
 use crate::db::wal_files::wal_files;
 use crate::env::Env;
 use crate::options::FlushReason;

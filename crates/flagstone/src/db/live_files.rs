@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::base::file_name::FileKind;
-use crate::base::{FileNumber, Result, SequenceNumber, Temperature};
+use crate::base::{FileChecksum, FileNumber, Result, SequenceNumber, Temperature};
 use crate::compaction::pick::table_stats;
 use crate::db::copied_files::{
     Change, CopiedFile, CopyOptions, FileBytes, ManifestForm, files_to_copy,
@@ -53,22 +53,6 @@ pub struct LiveFile {
     pub checksum: Option<FileChecksum>,
 }
 
-/// The checksum of a whole file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileChecksum {
-    /// The name of the function, such as `FileChecksumCrc32c`.
-    pub function: String,
-    /// What it gives for the file.
-    pub value: Vec<u8>,
-}
-
-impl FileChecksum {
-    fn of(function: &str, value: &[u8]) -> Option<Self> {
-        let is_known = !function.is_empty() && !value.is_empty();
-        is_known.then(|| Self { function: function.to_string(), value: value.to_vec() })
-    }
-}
-
 /// A file that a copy of the database needs, as
 /// [`Db::live_files_storage`](crate::Db::live_files_storage) lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,10 +97,7 @@ impl Db {
                 being_compacted: file.is_being_compacted(),
                 garbage_bytes: 0,
                 temperature: file.meta.temperature,
-                checksum: FileChecksum::of(
-                    &file.meta.file_checksum_function,
-                    &file.meta.file_checksum,
-                ),
+                checksum: file.meta.checksum(),
             }));
             live.extend(version.blob_files.values().map(|blob| LiveFile {
                 column_family: family.name().to_string(),
@@ -124,10 +105,7 @@ impl Db {
                 path: blob.file.path(),
                 size: blob.file.meta.total_bytes,
                 garbage_bytes: blob.garbage_bytes,
-                checksum: FileChecksum::of(
-                    &blob.file.meta.checksum_method,
-                    &blob.file.meta.checksum_value,
-                ),
+                checksum: blob.file.meta.checksum(),
                 ..LiveFile::default()
             }));
         }

@@ -79,6 +79,7 @@ pub(crate) use copied_files::{
     Change, CopiedFile, CopyOptions, FileBytes, FilesToCopy, files_to_copy,
 };
 
+pub use crate::base::FileChecksum;
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
 pub use destroy::destroy;
 pub use exports::ExportedFamily;
@@ -86,7 +87,7 @@ pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 pub use family::ColumnFamily;
 pub use handle::Db;
 pub use ingestion::ExternalFiles;
-pub use live_files::{FileChecksum, LiveFile, StoredFile};
+pub use live_files::{LiveFile, StoredFile};
 pub use maintenance::held::{HeldCompactions, HeldFiles};
 pub use memory::{AutoCacheMemory, CacheMemory, MemoryUsage};
 pub use open_files::OpenFiles;

@@ -41,6 +41,7 @@ mod ring;
 mod runs;
 mod sharers;
 mod sharing;
+mod summed;
 mod threads;
 mod together;
 
@@ -83,6 +84,7 @@ pub use rate_limiter::{
 pub use resources::{MemoryState, Plenty, Resources};
 pub use runs::{PAGE_RUN, PageRuns, page_run};
 pub(crate) use sharers::{GroupMember, SharedGroup};
+pub use summed::{SummedFile, read_for_checksum};
 pub(crate) use threads::{
     Asleep, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Role, Seats, Turn,
 };

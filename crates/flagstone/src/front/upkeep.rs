@@ -340,6 +340,7 @@ impl Db {
 
     /// The tables and blob files of all families, by family, level and key.
     #[doc(alias = "GetLiveFilesMetaData")]
+    #[doc(alias = "GetLiveFilesChecksumInfo")]
     pub fn live_files(&self) -> Vec<LiveFile> {
         self.engine().live_files()
     }
@@ -372,6 +373,17 @@ impl Db {
     #[doc(alias = "VerifyChecksum")]
     pub fn verify(&self, progress: impl FnMut(&VerifyReport)) -> VerifyReport {
         self.engine().verify(progress)
+    }
+
+    /// Reads all tables and blob files that have a checksum in the MANIFEST
+    /// ([`LiveFile::checksum`](crate::reports::LiveFile::checksum)), and compares it.
+    ///
+    /// # Errors
+    /// `Corruption` naming the first file that has another checksum; `InvalidArgument` if its
+    /// function is not known; `IoError`.
+    #[doc(alias = "VerifyFileChecksums")]
+    pub fn verify_file_checksums(&self) -> Result<()> {
+        self.engine().verify_file_checksums()
     }
 
     /// Compares the files that there should be with those that there are. Reads no contents.

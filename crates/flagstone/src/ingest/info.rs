@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::base::FileChecksum;
+
 /// What [`SstFileWriter::finish`](super::SstFileWriter::finish) wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SstFileInfo {
@@ -21,8 +23,8 @@ pub struct SstFileInfo {
     pub num_range_deletions: u64,
     /// Bytes of the file.
     pub file_size: u64,
-    /// CRC32C of the whole file, if
+    /// Checksum of the whole file, if
     /// [`SstFileWriterOptions::file_checksum`](super::SstFileWriterOptions::file_checksum) asked
     /// for it.
-    pub file_checksum: Option<u32>,
+    pub file_checksum: Option<FileChecksum>,
 }

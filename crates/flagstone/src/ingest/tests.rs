@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{SstFileWriter, SstFileWriterOptions};
 use crate::base::checksum::crc32c;
-use crate::base::{Code, Comparator, InternalIterator, ValueType};
+use crate::base::{Code, Comparator, FileChecksum, InternalIterator, ValueType};
 use crate::env::{Env, IoMode, read_file};
 use crate::sst::{IterSettings, Table, TableReadSettings};
 
@@ -52,7 +52,7 @@ fn every_kind_of_entry_is_written() {
     assert_eq!(info.largest_range_deletion, Some(b"z".to_vec()));
     let bytes = read_file(&*options.env.fs, Path::new(FILE), 1 << 20).expect("the file");
     assert_eq!(info.file_size, bytes.len() as u64);
-    assert_eq!(info.file_checksum, Some(crc32c(&bytes)));
+    assert_eq!(info.file_checksum, Some(FileChecksum::crc32c(crc32c(&bytes))));
 
     for sequence in [None, Some(7)] {
         let table = open(&options, sequence);

@@ -10,24 +10,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::info::SstFileInfo;
-use crate::base::checksum::crc32c_append;
 use crate::base::entity;
 use crate::base::unique_id::session_identity;
 use crate::base::{
-    ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyBuf, Result, ValueType,
-    WideColumns,
+    ColumnFamilyId, Comparator, Crc32cFileChecksums, DataPaths, Error, FileChecksumFactory,
+    FileChecksums, FileNumber, InternalKeyBuf, Result, ValueType, WideColumns,
 };
 use crate::db::{compression_options, leveled_settings, table_builder_settings};
-use crate::env::{Env, IoMode, Names, NewNames, RandomAccessFile, WritableFile, directory_of};
+use crate::env::{Env, IoMode, Names, NewNames, WritableFile, directory_of, read_for_checksum};
 use crate::options::ColumnFamilyOptions;
 use crate::sst::filter::WrittenBy;
 use crate::sst::{TableBuilder, TableBuilderSettings, TableProperties};
 
 /// The database that the properties name, as RocksDB's writer does.
 const IDENTITY: &str = "SST Writer";
-
-/// The file is read back for its checksum in pieces of this many bytes.
-const CHECKSUM_PIECE: usize = 1 << 20;
 
 /// How a table is written outside of a database.
 #[derive(Clone)]
@@ -42,6 +38,8 @@ pub struct SstFileWriterOptions {
     pub env: Env,
     /// Computes the CRC32C of the finished file, which is read back for it (default: false).
     pub file_checksum: bool,
+    /// Computes another checksum instead.
+    pub file_checksum_factory: Option<Arc<dyn FileChecksumFactory>>,
 }
 
 impl Default for SstFileWriterOptions {
@@ -58,7 +56,15 @@ impl SstFileWriterOptions {
             named_family: None,
             env: Env::default(),
             file_checksum: false,
+            file_checksum_factory: None,
         }
+    }
+}
+
+impl SstFileWriterOptions {
+    fn file_checksums(&self) -> FileChecksums {
+        let built_in = self.file_checksum.then(|| Arc::new(Crc32cFileChecksums) as _);
+        FileChecksums::new(self.file_checksum_factory.clone().or(built_in))
     }
 }
 
@@ -88,7 +94,7 @@ pub struct SstFileWriter {
     key: InternalKeyBuf,
     smallest: Option<Vec<u8>>,
     ranges: Ranges,
-    file_checksum: bool,
+    checksums: FileChecksums,
     /// Why an earlier call failed: the table lacks an entry.
     failed: Option<Error>,
 }
@@ -139,7 +145,7 @@ impl SstFileWriter {
             key: InternalKeyBuf::new(b"", 0, ValueType::Value),
             smallest: None,
             ranges: Ranges::default(),
-            file_checksum: options.file_checksum,
+            checksums: options.file_checksums(),
             failed: None,
         })
     }
@@ -253,8 +259,8 @@ impl SstFileWriter {
         let summary = self.builder.finish()?;
         self.file.sync()?;
         self.name.sync()?;
-        let file_checksum =
-            self.file_checksum.then(|| checksum_of(&*self.file, summary.size)).transpose()?;
+        let read = |running| read_for_checksum(&*self.file, summary.size, running);
+        let file_checksum = self.checksums.for_new_file()?.map(read).transpose()?;
         self.unfinished.path = None;
         let (smallest_range_deletion, largest_range_deletion) = self.ranges.bounds.unzip();
         Ok(SstFileInfo {
@@ -354,20 +360,4 @@ fn builder_settings(options: &SstFileWriterOptions) -> TableBuilderSettings {
         // Nobody knows at which level it will lie, nor what is below it.
         ..table_builder_settings(&family, last_level, false)
     }
-}
-
-fn checksum_of(file: &dyn RandomAccessFile, size: u64) -> Result<u32> {
-    let mut buffer = vec![0; CHECKSUM_PIECE.min(size as usize)];
-    let (mut offset, mut crc) = (0, 0);
-    while offset < size {
-        let wanted = buffer.len().min((size - offset) as usize);
-        let read = file.read_at(offset, &mut buffer[..wanted])?;
-        if read == 0 {
-            let message = format!("the file ends before its {size} bytes");
-            return Err(Error::corruption(message).at(file.path()).at_offset(offset));
-        }
-        crc = crc32c_append(crc, &buffer[..read]);
-        offset += read as u64;
-    }
-    Ok(crc)
 }

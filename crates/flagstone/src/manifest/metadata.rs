@@ -1,6 +1,8 @@
 //! What the MANIFEST says of a table or blob file: plain data.
 
-use crate::base::{FileNumber, InternalKeyBuf, SequenceNumber, Temperature, UniqueId, ValueType};
+use crate::base::{
+    FileChecksum, FileNumber, InternalKeyBuf, SequenceNumber, Temperature, UniqueId, ValueType,
+};
 use crate::sst::TableProperties;
 
 /// One table file, as the MANIFEST records it.
@@ -54,6 +56,26 @@ pub struct FileMetadata {
     pub tail_size: u64,
     /// Whether user timestamps stand in the file (true unless the MANIFEST says otherwise).
     pub user_timestamps_persisted: bool,
+}
+
+impl FileMetadata {
+    /// The checksum of the whole file, if there is one.
+    pub fn checksum(&self) -> Option<FileChecksum> {
+        FileChecksum::of(&self.file_checksum_function, &self.file_checksum)
+    }
+
+    /// This metadata with the checksum of the whole file.
+    #[must_use]
+    pub fn with_checksum(mut self, checksum: Option<FileChecksum>) -> Self {
+        self.set_checksum(checksum);
+        self
+    }
+
+    /// Notes the checksum of the whole file.
+    pub fn set_checksum(&mut self, checksum: Option<FileChecksum>) {
+        let FileChecksum { function, value } = checksum.unwrap_or_default();
+        (self.file_checksum_function, self.file_checksum) = (function, value);
+    }
 }
 
 impl Default for FileMetadata {
@@ -166,6 +188,20 @@ pub struct BlobFileAddition {
     pub checksum_method: String,
     /// A checksum of the whole file; empty if there is none.
     pub checksum_value: Vec<u8>,
+}
+
+impl BlobFileAddition {
+    /// The checksum of the whole file, if there is one.
+    pub fn checksum(&self) -> Option<FileChecksum> {
+        FileChecksum::of(&self.checksum_method, &self.checksum_value)
+    }
+
+    /// This addition with the checksum of the whole file.
+    #[must_use]
+    pub fn with_checksum(self, checksum: Option<FileChecksum>) -> Self {
+        let FileChecksum { function, value } = checksum.unwrap_or_default();
+        Self { checksum_method: function, checksum_value: value, ..self }
+    }
 }
 
 /// Blobs of a file that no table refers to any longer; adds to what was recorded before.

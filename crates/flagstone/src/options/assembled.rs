@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::block_cache::BlockCache;
 use super::cf_settings::CfSettings;
-use super::choices::{CompactionStyle, DataBlockIndexType};
+use super::choices::{CompactionStyle, DataBlockIndexType, FileChecksumGenFactory};
 use super::db_settings::DbSettings;
 use super::filters::{self, FILTER, FILTER_FACTORY};
 use super::info_log::InfoLog;
@@ -17,8 +17,8 @@ use super::table_settings::TableSettings;
 use crate::base::compression::CompressionType;
 use crate::base::merge::MergeOperator;
 use crate::base::{
-    CollectorFactories, CompactionFilter, CompactionFilterFactory, Comparator, Partitioning,
-    PrefixExtractor,
+    CollectorFactories, CompactionFilter, CompactionFilterFactory, Comparator, Crc32cFileChecksums,
+    FileChecksumFactory, FileChecksums, Partitioning, PrefixExtractor,
 };
 use crate::cache::DEFAULT_HIGH_PRIORITY_RATIO;
 use crate::env::{BackgroundThreads, Env, RateLimiter};
@@ -93,6 +93,9 @@ pub struct Options {
     pub rate_limiter: Option<Arc<RateLimiter>>,
     /// Whether a limiter created by name (`rate_limiter_bytes_per_sec`) tunes itself.
     pub rate_limiter_auto_tuned: bool,
+    /// Computes the checksums of new files instead of `file_checksum_gen_factory`. A database whose
+    /// files have them needs it to verify them.
+    pub file_checksum_factory: Option<Arc<dyn FileChecksumFactory>>,
     /// Threads for flushes and compactions. Databases given the same threads share them; each uses
     /// at most `max_background_jobs` at a time. `None` gives the database its own, one more than
     /// `max_background_jobs`.
@@ -128,6 +131,7 @@ impl Default for Options {
             env: Env::default(),
             rate_limiter: None,
             rate_limiter_auto_tuned: false,
+            file_checksum_factory: None,
             background_threads: None,
             open_progress: None,
             listeners: Listeners::new(),
@@ -190,6 +194,13 @@ impl Options {
         self.db.wal_dir.clear();
         self.db.db_paths.0.clear();
         self.cf.stand_alone();
+    }
+
+    /// The functions for checksums of whole files.
+    pub(crate) fn file_checksums(&self) -> FileChecksums {
+        let built_in = (self.db.file_checksum_gen_factory == FileChecksumGenFactory::Crc32c)
+            .then(|| Arc::new(Crc32cFileChecksums) as Arc<dyn FileChecksumFactory>);
+        FileChecksums::new(self.file_checksum_factory.clone().or(built_in))
     }
 
     /// Sentences about what an OPTIONS file said that has no effect.

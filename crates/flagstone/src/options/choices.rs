@@ -165,6 +165,22 @@ impl NamedChoice for WalWriteMode {
         &[("mapped", Self::Mapped), ("plain", Self::Plain)];
 }
 
+/// The checksum of whole files in the MANIFEST.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileChecksumGenFactory {
+    /// None.
+    #[default]
+    None,
+    /// CRC32C.
+    Crc32c,
+}
+
+impl NamedChoice for FileChecksumGenFactory {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("nullptr", Self::None), ("FileChecksumGenCrc32cFactory", Self::Crc32c)];
+    const AFFIXES: (&'static str, &'static str) = ("FileChecksumGen", "Factory");
+}
+
 impl NamedChoice for PolicyKind {
     const NAMES: &'static [(&'static str, Self)] = Self::NAMES;
 }

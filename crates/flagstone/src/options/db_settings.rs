@@ -1,5 +1,6 @@
 //! The settings of a whole database.
 
+use super::choices::FileChecksumGenFactory;
 use super::data_path::DataPathList;
 use super::info_log::InfoLogLevel;
 use super::memory_budget::MemoryBudget;
@@ -192,6 +193,10 @@ settings! {
     live unused_memory_seconds: u64 = 60, in 1..=1 << 30;
     /// Checks, when a table is first used, that its unique id is the one recorded in the MANIFEST.
     fixed verify_sst_unique_id_in_manifest: bool = true;
+    /// Checksum of each new table and blob file as a whole, which the MANIFEST records:
+    /// FileChecksumGenCrc32cFactory, or nullptr for none. `Db::verify` and backups compare it.
+    /// Blob files that have one get no holes.
+    fixed file_checksum_gen_factory: FileChecksumGenFactory = FileChecksumGenFactory::None;
     /// Reserves space for WALs, and for files written with direct I/O, before they are written.
     /// Without it WALs are never mapped, and with `manual_wal_flush` a full disk may reject records
     /// buffered in memory. `RESERVE` is kept in either case.

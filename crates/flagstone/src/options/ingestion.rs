@@ -32,8 +32,8 @@ pub struct IngestExternalFileOptions {
     pub write_global_seqno: bool,
     /// Reads each table first and checks all of its checksums (default: false).
     pub verify_checksums_before_ingest: bool,
-    /// Compares each file with the checksum that the caller gave (default: true). Without one,
-    /// nothing is compared.
+    /// Compares each file with the checksum that the caller gave (default: true). Otherwise the
+    /// MANIFEST takes it on trust.
     pub verify_file_checksum: bool,
     /// Fails with `TryAgain` unless every table fits into the last level (default: false).
     pub fail_if_not_bottommost_level: bool,

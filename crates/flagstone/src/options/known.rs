@@ -187,7 +187,6 @@ pub const KNOWN: &[Known] = &[
     db("enforce_write_buffer_manager_during_recovery", &["true", "1"]).one_version(),
     db("fail_if_options_file_error", &["false", "0", "true", "1"]).one_version(),
     db("fast_sst_open", &["false", "0"]).one_version(),
-    db("file_checksum_gen_factory", &["nullptr"]),
     db("flush_verify_memtable_count", &["true", "1"]),
     db("is_fd_close_on_exec", &["true", "1"]),
     db("listeners", &[""]).one_version(),

@@ -68,11 +68,12 @@ pub use crate::base::checksum::ChecksumType;
 pub use crate::base::compression::CompressionType;
 pub use crate::base::{
     CollectedEntry, CollectorContext, CollectorFactories, CompactOnDeletionCollectorFactory,
-    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, DEFAULT_COLUMN_FAMILY_NAME,
-    EntryKind, FilterDecision, FilteredKind, KeepEverything, MergeFailureScope, MergeOperator,
-    PartitionRequest, PartitionerContext, PrefixExtractor, SstPartitioner, SstPartitionerFactory,
-    SstPartitionerFixedPrefixFactory, TableFileCreationReason, TablePropertiesCollector,
-    TablePropertiesCollectorFactory, Temperature, UserProperties,
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Crc32cFileChecksums,
+    DEFAULT_COLUMN_FAMILY_NAME, EntryKind, FileChecksum, FileChecksumFactory,
+    FileChecksumGenerator, FilterDecision, FilteredKind, KeepEverything, MergeFailureScope,
+    MergeOperator, PartitionRequest, PartitionerContext, PrefixExtractor, SstPartitioner,
+    SstPartitionerFactory, SstPartitionerFixedPrefixFactory, TableFileCreationReason,
+    TablePropertiesCollector, TablePropertiesCollectorFactory, Temperature, UserProperties,
 };
 pub use crate::cache::{CacheSettings, CacheStatistics, PolicyKind};
 pub use crate::env::{
@@ -95,7 +96,7 @@ pub use cf_settings::{
 };
 pub use choices::{
     BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType,
-    PrepopulateBlobCache, PrepopulateBlockCache,
+    FileChecksumGenFactory, PrepopulateBlobCache, PrepopulateBlockCache,
 };
 pub use control::{CompactionControl, CompactionProgress};
 pub use copies::{CheckpointOptions, ImportColumnFamilyOptions};

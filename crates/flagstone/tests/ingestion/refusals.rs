@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flagstone::base::{Code, Error};
-use flagstone::db::{Db, ExternalFiles};
+use flagstone::db::{Db, ExternalFiles, FileChecksum};
 use flagstone::env::{IoMode, read_file};
 use flagstone::ingest::{SstFileWriter, SstFileWriterOptions};
 use flagstone::options::{ColumnFamilyOptions, IngestExternalFileOptions};
@@ -85,10 +85,10 @@ fn another_file_than_its_checksum_says() {
     let mut writer = SstFileWriter::create("/tables/sum.sst", &options).expect("a writer");
     writer.put("a", "1").expect("a put");
     let info = writer.finish().expect("a table");
-    let checksum = info.file_checksum.expect("it was asked for");
+    let checksum = info.file_checksum.and_then(|sum| sum.as_crc32c()).expect("it was asked for");
     let db = world.open();
     let group = |checksum: u32| ExternalFiles {
-        file_checksums: vec![checksum],
+        file_checksums: vec![FileChecksum::crc32c(checksum)],
         ..ExternalFiles::new(db.default_column_family(), [&info.path])
     };
     let error = db.ingest_together(&[group(checksum ^ 1)]).expect_err("another checksum");
@@ -97,7 +97,8 @@ fn another_file_than_its_checksum_says() {
     unverified.options.verify_file_checksum = false;
     db.ingest_together(&[group(checksum)]).expect("its checksum");
     db.ingest_together(&[unverified]).expect("nobody looks");
-    let two = ExternalFiles { file_checksums: vec![1, 2], ..group(checksum) };
+    let two = [1, 2].map(FileChecksum::crc32c).to_vec();
+    let two = ExternalFiles { file_checksums: two, ..group(checksum) };
     let error = db.ingest_together(&[two]).expect_err("two checksums of one file");
     assert_eq!(error.code(), Code::InvalidArgument);
     let other = world.table(&["b"], "1");

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::base::file_name::FileKind;
-use crate::base::{Error, FileNumber, InternalIterator, InternalKey, Result, counted, form};
+use crate::base::{
+    Code, Error, FileChecksum, FileNumber, InternalIterator, InternalKey, Result, counted, form,
+};
 use crate::blob::{BlobFileScan, FOOTER_SIZE, HEADER_SIZE, references, visit_references};
 use crate::compaction::pick::refers_to;
 use crate::db::DbInner;
@@ -47,7 +49,8 @@ pub struct VerifyReport {
     pub faults: Vec<Fault>,
     /// What may be as it should: the last record of a WAL or the MANIFEST is not whole, which is
     /// how they end after a crash, or without their last bytes, which nothing tells apart; or the
-    /// last WAL is missing, which RocksDB's checkpoints lack where it was empty.
+    /// last WAL is missing, which RocksDB's checkpoints lack where it was empty; or a file has a
+    /// checksum of a function that is not known.
     pub notes: Vec<Error>,
 }
 
@@ -80,8 +83,9 @@ impl Db {
     /// checksums and order, and that tables refer to no blob files but these; in one with holes,
     /// every record that they refer to. Of a database that was opened for reading, also every
     /// record of the MANIFEST, and, whatever `wal_recovery_mode` says, of the WALs that an opening
-    /// for writing would replay, with the blobs that they name. Costs one reading of each file; of
-    /// WALs and MANIFEST two where something is wrong with them. `progress` hears of each file that
+    /// for writing would replay, with the blobs that they name. Costs one reading of each file, two
+    /// of those that have a checksum in the MANIFEST; of WALs and MANIFEST two where something is
+    /// wrong with them. `progress` hears of each file that
     /// is done and the bytes read so far.
     ///
     /// What is looked for are the files that the database had when it was opened for reading: those
@@ -158,7 +162,16 @@ fn verify_table(
     // What was put behind a table that is whole keeps the database from being opened all the
     // same.
     if report.faults.len() == known {
-        check_size(db, &mut report.faults, table_path(db, file), file.meta.size, Some(range));
+        check_size(
+            db,
+            &mut report.faults,
+            table_path(db, file),
+            file.meta.size,
+            Some(range.clone()),
+        );
+    }
+    if report.faults.len() == known {
+        check_checksum(db, &table_path(db, file), file.meta.checksum(), Some(range), report);
     }
 }
 
@@ -209,7 +222,10 @@ fn verify_blob_file(
     }
     // Another database's file of that name is as sound.
     if report.faults.len() == known {
-        check_size(db, &mut report.faults, path, blob_file_size(blob), None);
+        check_size(db, &mut report.faults, path.clone(), blob_file_size(blob), None);
+    }
+    if report.faults.len() == known {
+        check_checksum(db, &path, blob.file.meta.checksum(), None, report);
     }
     has_holes
 }
@@ -286,12 +302,28 @@ fn check(db: &DbInner, families: &[ColumnFamily]) -> Result<CheckReport> {
 }
 
 /// With `ldb` for tables that LevelDB named.
-fn table_path(db: &DbInner, file: &TableFile) -> PathBuf {
+pub(super) fn table_path(db: &DbInner, file: &TableFile) -> PathBuf {
     let path = file.path();
     let old = path.with_extension("ldb");
     let is_old =
         db.context.env.fs.metadata(&path).is_err() && db.context.env.fs.metadata(&old).is_ok();
     if is_old { old } else { path }
+}
+
+/// Compares a file with its checksum as a whole, which finds what blocks and records do not cover.
+fn check_checksum(
+    db: &DbInner,
+    path: &Path,
+    expected: Option<FileChecksum>,
+    key_range: Option<KeyRange>,
+    report: &mut VerifyReport,
+) {
+    let Some(expected) = expected else { return };
+    match db.context.check_checksum(path, &expected) {
+        Err(error) if error.code() == Code::InvalidArgument => report.notes.push(error.at(path)),
+        Err(error) => report.faults.push(Fault { error, key_range }),
+        Ok(()) => {}
+    }
 }
 
 fn check_size(

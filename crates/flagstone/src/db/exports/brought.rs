@@ -49,12 +49,15 @@ impl<'a> Brought<'a> {
             let (number, target) = self.next(file_name::blob);
             self.bring_blob_file(source, &state.file.path(), &target, edit)?;
             mapping.insert(old, number);
-            edit.blob_file_additions.push(BlobFileAddition {
+            let size = self.inner.context.env.fs.metadata(&target)?.size;
+            let checksum = self.inner.context.checksum_of_new_file(&target, size)?;
+            let addition = BlobFileAddition {
                 number,
                 total_count: state.file.meta.total_count,
                 total_bytes: state.file.meta.total_bytes,
                 ..BlobFileAddition::default()
-            });
+            };
+            edit.blob_file_additions.push(addition.with_checksum(checksum));
             let (count, bytes) = (state.garbage_count, state.garbage_bytes);
             if count > 0 || bytes > 0 {
                 edit.blob_file_garbages.push(BlobFileGarbage { number, count, bytes });
@@ -95,10 +98,18 @@ impl<'a> Brought<'a> {
                 level,
                 mapping,
             };
-            return written.run(&table, meta, number, &target).map_err(|error| error.at(path));
+            let mut meta =
+                written.run(&table, meta, number, &target).map_err(|error| error.at(path))?;
+            meta.set_checksum(self.inner.context.checksum_of_new_file(&target, meta.size)?);
+            return Ok(meta);
         }
         self.link_or_copy(&path, &target, meta.size, links)?;
-        Ok(FileMetadata { number, path_id: 0, ..meta.clone() })
+        let mut meta = FileMetadata { number, path_id: 0, ..meta.clone() };
+        let function = self.inner.context.checksums.function();
+        if function.is_some_and(|function| function != meta.file_checksum_function) {
+            meta.set_checksum(self.inner.context.checksum_of_new_file(&target, meta.size)?);
+        }
+        Ok(meta)
     }
 
     fn link_or_copy(&self, source: &Path, target: &Path, size: u64, links: bool) -> Result<()> {

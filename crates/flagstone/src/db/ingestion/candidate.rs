@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::checksum::crc32c_append;
 use crate::base::file_name::FileKind;
 use crate::base::{
-    Error, FileNumber, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone,
-    Result, SequenceNumber, UniqueId, ValueType,
+    Error, FileChecksum, FileNumber, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
+    RangeTombstone, Result, SequenceNumber, UniqueId, ValueType,
 };
 use crate::blob::visit_references;
 use crate::db::DbInner;
@@ -15,14 +14,11 @@ use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::ingestion::ExternalFiles;
 use crate::db::settings::no_merge_operator;
-use crate::env::{IoMode, RandomAccessFile, directory_of};
+use crate::env::{IoMode, RandomAccessFile, directory_of, read_for_checksum};
 use crate::manifest::{EntryStats, FileMetadata};
 use crate::sst::{
     ExternalForm, IterSettings, Table, TableProperties, TableReadSettings, read_table_properties,
 };
-
-/// Files are read for their checksums in pieces of this many bytes.
-const CHECKSUM_PIECE: usize = 1 << 20;
 
 /// Who wrote a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +47,8 @@ pub(in crate::db) struct Candidate {
     unique_id: Option<UniqueId>,
     /// What the table says of itself.
     pub(in crate::db) properties: Arc<TableProperties>,
+    /// The checksum of the file as it is, if new files get one.
+    pub(in crate::db) checksum: Option<FileChecksum>,
 }
 
 /// Opens and checks all files of a group.
@@ -69,7 +67,7 @@ pub(in crate::db) fn examine(inner: &DbInner, group: &ExternalFiles) -> Result<V
         return Err(Error::invalid_argument(message).context("ingest_behind"));
     }
     let examined = group.files.iter().enumerate().map(|(index, path)| {
-        let checksum = group.file_checksums.get(index).copied();
+        let checksum = group.file_checksums.get(index);
         examine_one(inner, group, path, checksum).map_err(|error| error.at(path))
     });
     let tables = examined.collect::<Result<Vec<_>>>()?;
@@ -83,15 +81,13 @@ fn examine_one(
     inner: &DbInner,
     group: &ExternalFiles,
     path: &Path,
-    checksum: Option<u32>,
+    given: Option<&FileChecksum>,
 ) -> Result<Candidate> {
     let (family, options) = (&group.family.0, &group.options);
     check_place(family, path)?;
     let file = inner.context.env.fs.open_random_access(path, IoMode::Buffered)?;
     let size = file.size()?;
-    if let Some(expected) = checksum.filter(|_| options.verify_file_checksum) {
-        check_file_checksum(&*file, size, expected)?;
-    }
+    let checksum = checksum_of(inner, &*file, size, (given, options.verify_file_checksum))?;
     let properties = read_table_properties(file.clone(), size)?;
     let is_external = check_properties(group, &properties)?;
     let settings = TableReadSettings {
@@ -104,7 +100,7 @@ fn examine_one(
     if options.verify_checksums_before_ingest {
         verify(&table)?;
     }
-    Candidate::of(family, path, size, &table, origin)
+    Ok(Candidate { checksum, ..Candidate::of(family, path, size, &table, origin)? })
 }
 
 /// A table of the database must not be ingested from under it: its name might be removed.
@@ -120,22 +116,24 @@ fn check_place(family: &Family, path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn check_file_checksum(file: &dyn RandomAccessFile, size: u64, expected: u32) -> Result<()> {
-    let mut buffer = vec![0; CHECKSUM_PIECE.min(size as usize)];
-    let (mut offset, mut crc) = (0, 0);
-    while offset < size {
-        let wanted = buffer.len().min((size - offset) as usize);
-        let read = file.read_at(offset, &mut buffer[..wanted])?;
-        if read == 0 {
-            return Err(Error::corruption(format!("the file ends before its {size} bytes")));
+/// The checksum that the MANIFEST gets, if new files get one. What the caller gave is compared, or
+/// taken on trust.
+fn checksum_of(
+    inner: &DbInner,
+    file: &dyn RandomAccessFile,
+    size: u64,
+    (given, is_verified): (Option<&FileChecksum>, bool),
+) -> Result<Option<FileChecksum>> {
+    let known = &inner.context.checksums;
+    if let Some(given) = given.filter(|_| is_verified) {
+        given.check(&read_for_checksum(file, size, known.of_function(&given.function)?)?)?;
+    }
+    match (known.function(), given) {
+        (Some(function), Some(given)) if given.function == function => Ok(Some(given.clone())),
+        _ => {
+            known.for_new_file()?.map(|running| read_for_checksum(file, size, running)).transpose()
         }
-        crc = crc32c_append(crc, &buffer[..read]);
-        offset += read as u64;
     }
-    if crc == expected {
-        return Ok(());
-    }
-    Err(Error::corruption(format!("the file has checksum {crc:#010x} instead of {expected:#010x}")))
 }
 
 /// Whether the table was written outside of a database.
@@ -339,6 +337,7 @@ impl Candidate {
             },
             unique_id: properties.unique_id(),
             properties: Arc::new(properties.clone()),
+            checksum: None,
         })
     }
 
@@ -379,7 +378,7 @@ impl Candidate {
             }
             Origin::Database { smallest, largest } => (smallest, largest),
         };
-        FileMetadata {
+        let mut meta = FileMetadata {
             number,
             size: self.size,
             smallest,
@@ -392,7 +391,9 @@ impl Candidate {
             tail_size: self.tail_size,
             entry_stats: Some(self.stats),
             ..FileMetadata::default()
-        }
+        };
+        meta.set_checksum(self.checksum.clone());
+        meta
     }
 }
 

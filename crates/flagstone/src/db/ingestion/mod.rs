@@ -27,7 +27,7 @@ mod replaced;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::base::{Error, Result, SequenceNumber, Sometimes};
+use crate::base::{Error, FileChecksum, Result, SequenceNumber, Sometimes};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
 #[expect(unused_imports, reason = "the documentation leads there")]
@@ -46,9 +46,9 @@ pub struct ExternalFiles {
     pub files: Vec<PathBuf>,
     /// How they are ingested.
     pub options: IngestExternalFileOptions,
-    /// The CRC32C of each file, for
+    /// The checksum of each file, for
     /// [`verify_file_checksum`](IngestExternalFileOptions::verify_file_checksum); empty for none.
-    pub file_checksums: Vec<u32>,
+    pub file_checksums: Vec<FileChecksum>,
     /// The keys from the first to before the second are deleted by the same change. All keys of the
     /// tables must lie in this range.
     pub atomic_replace_range: Option<(Vec<u8>, Vec<u8>)>,
@@ -235,10 +235,11 @@ impl Batch<'_> {
                 && options.allow_global_seqno
                 && !options.ingest_behind;
             let sequence = if is_numbered { first + table.step } else { 0 };
+            let mut meta = table.metadata(number, sequence, now);
             if options.write_global_seqno && is_numbered {
                 brought.write_sequence(path, sequence)?;
+                meta.set_checksum(inner.context.checksum_of_new_file(path, meta.size)?);
             }
-            let meta = table.metadata(number, sequence, now);
             told.extend(inner.context.events.has_listeners().then(|| IngestionInfo {
                 family: family.id,
                 family_name: family.name.clone(),

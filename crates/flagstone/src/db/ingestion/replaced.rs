@@ -54,5 +54,7 @@ pub(in crate::db) fn write(
     };
     let file = context.env.fs.open_random_access(&path, IoMode::Buffered)?;
     let table = Table::open(file, size, settings)?;
-    Candidate::of(family, &path, size, &table, Origin::External)
+    let mut candidate = Candidate::of(family, &path, size, &table, Origin::External)?;
+    candidate.checksum = context.checksum_of_new_file(&path, size)?;
+    Ok(candidate)
 }

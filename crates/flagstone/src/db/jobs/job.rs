@@ -1,13 +1,13 @@
 //! What a flush or compaction is told, and what it hands back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::sync::Mutex;
 use crate::base::{
-    Code, CompactionFilter, CompactionFilterContext, Error, FileNumber, Result, SequenceNumber,
-    TableFileCreationReason, Temperature, TruncatedRangeTombstones, file_name,
+    Code, CompactionFilter, CompactionFilterContext, Error, FileChecksum, FileNumber, Result,
+    SequenceNumber, TableFileCreationReason, Temperature, TruncatedRangeTombstones, file_name,
 };
 use crate::compaction::StreamSettings;
 use crate::compaction::pick::OutputCompression;
@@ -17,7 +17,7 @@ use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::tree::output::JobOutput;
 use crate::db::writing::direct_blob::DirectInputs;
-use crate::env::{IoMode, IoPriority, WritableFile, WriteBehind};
+use crate::env::{IoMode, IoPriority, SummedFile, WritableFile, WriteBehind};
 use crate::manifest::{TableFile, Version};
 use crate::options::{
     ColumnFamilyOptions, CompactionControl, FileCreationInfo, JobInfo, JobReason, SubcompactionInfo,
@@ -257,6 +257,8 @@ pub(in crate::db) struct Unfinished<'a> {
     priority: IoPriority,
     limit: Option<Limit>,
     files: Mutex<Vec<(Made, FileNumber, PathBuf)>>,
+    /// Those whose checksums are being computed.
+    summed: Mutex<BTreeMap<FileNumber, Arc<SummedFile>>>,
     /// What listeners are told of each file, but for which it is; `None` where nobody listens.
     told: Option<FileCreationInfo>,
 }
@@ -290,6 +292,7 @@ impl<'a> Unfinished<'a> {
             priority,
             limit: inner.background.write_limit(priority),
             files: Mutex::default(),
+            summed: Mutex::default(),
         }
     }
 
@@ -306,7 +309,7 @@ impl<'a> Unfinished<'a> {
                 Made::BlobFile => Event::BlobFileBegun(begun),
             });
         }
-        let created = self.create_file(&path);
+        let created = self.create_file(number, &path);
         if created.is_err() && self.told.is_some() {
             self.note_failure(made, number, path.clone());
         }
@@ -315,7 +318,7 @@ impl<'a> Unfinished<'a> {
         Ok((number, file))
     }
 
-    fn create_file(&self, path: &Path) -> Result<Arc<dyn WritableFile>> {
+    fn create_file(&self, number: FileNumber, path: &Path) -> Result<Arc<dyn WritableFile>> {
         let env = &self.inner.context.env;
         let directly = self.inner.context.settings.load().use_direct_io_for_flush_and_compaction;
         let mut file = if directly {
@@ -331,8 +334,26 @@ impl<'a> Unfinished<'a> {
         if directly && self.inner.tree.has_workers() {
             // The device is waited for: meanwhile the job goes on.
             Ok(Arc::new(WriteBehind::new(file, env.spawner.clone())))
+        } else if let Some(running) = self.inner.context.checksums.for_new_file()? {
+            let file = Arc::new(SummedFile::new(file, running));
+            self.summed.lock().insert(number, file.clone());
+            Ok(file)
         } else {
             Ok(file)
+        }
+    }
+
+    /// The checksum of a file that is complete with `size` bytes, if new files get one.
+    pub(in crate::db) fn checksum_of(
+        &self,
+        number: FileNumber,
+        file: &dyn WritableFile,
+        size: u64,
+    ) -> Result<Option<FileChecksum>> {
+        let summed = self.summed.lock().remove(&number);
+        match summed.and_then(|summed| summed.take_checksum(size)) {
+            Some(checksum) => Ok(Some(checksum)),
+            None => self.inner.context.checksum_of_new_file(file.path(), size),
         }
     }
 

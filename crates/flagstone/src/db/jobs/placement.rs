@@ -31,6 +31,7 @@ type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn WritableFile>
 pub(in crate::db) struct Placement<'a> {
     source: BlobSource<'a>,
     spec: &'a JobSpec,
+    unfinished: &'a Unfinished<'a>,
     separator: BlobSeparator<OpenFile<'a>>,
     /// The blob files that are being emptied.
     emptied: &'a BTreeSet<FileNumber>,
@@ -77,6 +78,7 @@ impl<'a> Placement<'a> {
             unfinished.create(Made::BlobFile, number, spec.family.paths.blob(number))
         });
         Self {
+            unfinished,
             source: BlobSource::new(inner, &spec.family, &spec.version)
                 .asking_with(spec.pace.priority)
                 .reading_as(reads),
@@ -99,14 +101,17 @@ impl<'a> Placement<'a> {
     pub(in crate::db) fn finish(self, output: &mut JobOutput) -> Result<()> {
         for finished in self.separator.finish()? {
             output::sync_output(self.source.inner, self.spec, &*finished.file)?;
-            output.counts.blob_bytes +=
-                finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
-            output.blob_files.push(BlobFileAddition {
-                number: finished.summary.number,
+            let size = finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
+            output.counts.blob_bytes += size;
+            let number = finished.summary.number;
+            let checksum = self.unfinished.checksum_of(number, &*finished.file, size)?;
+            let addition = BlobFileAddition {
+                number,
                 total_count: finished.summary.count,
                 total_bytes: finished.summary.total_bytes,
                 ..BlobFileAddition::default()
-            });
+            };
+            output.blob_files.push(addition.with_checksum(checksum));
         }
         output.counts.relocated_blobs = self.relocated_blobs;
         output.counts.relocated_bytes = self.relocated_bytes;

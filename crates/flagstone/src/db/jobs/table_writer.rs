@@ -308,12 +308,13 @@ impl<'a> TableWriter<'a> {
             let properties = Arc::new(summary.properties.clone());
             self.output.properties.push((open.number, properties));
         }
+        let checksum = self.job.unfinished.checksum_of(open.number, &*open.file, summary.size)?;
         self.note_to_open(open.number, summary.is_cached, summary.key_filter);
         let covered = self.note_deleted(open.number, (&smallest, &largest), &bounds.tombstones);
         let now = inner.context.env.clock.unix_seconds();
         // Where there are no blob files, the MANIFEST need not say what might hide some.
         let others = if spec.version.blob_files.is_empty() { 0 } else { open.others };
-        self.output.tables.push(FileMetadata {
+        let meta = FileMetadata {
             number: open.number,
             path_id: spec.place.path_id,
             size: summary.size,
@@ -333,7 +334,8 @@ impl<'a> TableWriter<'a> {
             compensated_range_deletion_size: covered,
             entry_stats: Some(EntryStats::of(&summary.properties)),
             ..FileMetadata::default()
-        });
+        };
+        self.output.tables.push(meta.with_checksum(checksum));
         Ok(())
     }
 }

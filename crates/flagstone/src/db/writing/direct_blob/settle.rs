@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::base::{Error, FileNumber, Result, Sometimes, counted};
-use crate::blob::{BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
+use crate::blob::{BlobFileSummary, FOOTER_SIZE, GarbageDelta, GarbageMeter, HEADER_SIZE, Outflow};
 use crate::db::family::Family;
 use crate::db::family::direct_blobs::DirectFile;
 use crate::db::family::generation::Generation;
@@ -56,12 +56,16 @@ impl DirectBlobs {
             }
             let total = self.seal(family, file)?;
             output.garbage.extend(garbage_of(total, live)?);
-            output.direct_files.push(BlobFileAddition {
+            let path = file.path();
+            let size = total.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
+            let checksum = self.context.checksum_of_new_file(&path, size)?;
+            let addition = BlobFileAddition {
                 number: total.number,
                 total_count: total.count,
                 total_bytes: total.total_bytes,
                 ..BlobFileAddition::default()
-            });
+            };
+            output.direct_files.push(addition.with_checksum(checksum));
         }
         Ok(())
     }
