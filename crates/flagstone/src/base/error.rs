@@ -78,6 +78,8 @@ pub enum SubCode {
     MergeOperandsInsufficientCapacity,
     /// A batch would be larger than permitted.
     MemoryLimit,
+    /// The files take as much as the `SstFileManager` allows.
+    SpaceLimit,
 }
 
 /// What stands between what happened and what helps.
@@ -258,6 +260,12 @@ impl Error {
         let is_too_large =
             source.is_some_and(|source| source.kind() == std::io::ErrorKind::FileTooLarge);
         self.subcode() == SubCode::NoSpace || is_too_large
+    }
+
+    /// Whether writes are to be tried again once there is space: the disk is full, or the files take
+    /// what the `SstFileManager` allows.
+    pub fn waits_for_space(&self) -> bool {
+        matches!(self.subcode(), SubCode::NoSpace | SubCode::SpaceLimit)
     }
 
     /// Whether the operating system denied this process what another user, or one with higher

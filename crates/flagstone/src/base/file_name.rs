@@ -19,6 +19,9 @@ pub enum FileKind {
     Options(FileNumber),
     /// `NNNNNN.dbtmp` or `OPTIONS-NNNNNN.dbtmp`
     Temporary(FileNumber),
+    /// `NNNNNN.sst.trash` and so on, perhaps with digits before the last dot: a file that waits to
+    /// be removed
+    Trash(FileNumber),
     /// `CURRENT`
     Current,
     /// `IDENTITY`
@@ -68,7 +71,11 @@ impl FileKind {
             "sst" | "ldb" => Some(Self::Table(number)),
             "blob" => Some(Self::Blob(number)),
             "dbtmp" => Some(Self::Temporary(number)),
-            _ => None,
+            _ => {
+                let former =
+                    extension.strip_suffix(TRASH)?.trim_end_matches(|c: char| c.is_ascii_digit());
+                matches!(former, "log" | "sst" | "ldb" | "blob").then_some(Self::Trash(number))
+            }
         }
     }
 
@@ -80,7 +87,8 @@ impl FileKind {
             | Self::Blob(n)
             | Self::Manifest(n)
             | Self::Options(n)
-            | Self::Temporary(n) => Some(n),
+            | Self::Temporary(n)
+            | Self::Trash(n) => Some(n),
             Self::Current
             | Self::Identity
             | Self::Lock
@@ -97,6 +105,19 @@ fn number(digits: &str) -> Option<FileNumber> {
         return None;
     }
     digits.parse().ok().map(FileNumber)
+}
+
+/// Ends the name of a file that waits to be removed.
+const TRASH: &str = ".trash";
+
+/// The name under which a file waits to be removed, the `number`-th that is tried.
+pub fn trash(path: &Path, number: u64) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    if number > 0 {
+        name.push(number.to_string());
+    }
+    name.push(TRASH);
+    PathBuf::from(name)
 }
 
 /// `NNNNNN.log` in `directory`.

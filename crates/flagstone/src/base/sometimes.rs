@@ -40,6 +40,14 @@ markers! {
     HoleNotPunched,
     /// Holes were given up, as the file system is slow with them.
     HolesTooSlow,
+    /// An obsolete file was renamed, to be removed at the delete rate.
+    MadeTrash,
+    /// The end of a large file that waited to be removed was given back.
+    TrashPunched,
+    /// Writes were suspended because files took what the manager allows.
+    SpaceLimitReached,
+    /// A compaction waited for room that the manager allows.
+    CompactionExceededSpaceLimit,
     /// A blob file got no holes since a checkpoint or a read-only handle has it, too.
     HeldFileKeptWhole,
     /// An obsolete WAL was removed and not recycled, since a read-only handle has it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::base::sync::{ArcSwap, AtomicBool, Ordering};
 use crate::base::unique_id::session_identity;
-use crate::base::{Code, Error, FileChecksum, FileChecksums, Result, SubCode};
+use crate::base::{Code, Error, FileChecksum, FileChecksums, Result};
 use crate::db::events::Events;
 use crate::db::info_log::InfoLogger;
 use crate::db::poison::Poison;
@@ -151,7 +151,7 @@ impl Context {
     /// before has its space.
     pub(in crate::db) fn check_syncable(&self) -> Result<()> {
         match self.check_writable() {
-            Err(error) if error.subcode() == SubCode::NoSpace => self.poison.check_fatal(),
+            Err(error) if error.waits_for_space() => self.poison.check_fatal(),
             outcome => outcome,
         }
     }

@@ -233,6 +233,7 @@ impl DbInner {
         drop(share);
         open_files::unlist(self);
         self.context.log.end();
+        self.disk.forget_files();
         self.disk.release_directory();
     }
 

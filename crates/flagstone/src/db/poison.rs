@@ -94,7 +94,7 @@ impl Poison {
     /// Records a failure of background work or of a sync. A full disk suspends, all else poisons;
     /// the first cause of the worse kind is kept.
     pub(crate) fn record(&self, reason: BackgroundErrorReason, error: &Error) {
-        let level = if error.subcode() == SubCode::NoSpace { SUSPENDED } else { POISONED };
+        let level = if error.waits_for_space() { SUSPENDED } else { POISONED };
         self.raise(level, reason, error);
     }
 

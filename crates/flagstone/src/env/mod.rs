@@ -16,6 +16,7 @@ mod description_lock;
 mod direct;
 pub(crate) mod failing_pages;
 mod file;
+mod file_manager;
 mod file_pool;
 mod file_system;
 mod followed;
@@ -64,6 +65,8 @@ pub use file::{
     Advice, IoMode, LogFile, Mapping, Metadata, RandomAccessFile, ReclaimableFile, WritableFile,
     read_until_end,
 };
+pub(crate) use file_manager::{ReservedSpace, TrackedFiles};
+pub use file_manager::{SstFileManager, SstFileManagerOptions};
 pub(crate) use file_pool::out_of_descriptors;
 pub use file_pool::{FilePool, is_out_of_descriptors};
 pub(crate) use file_system::remove_if_there;

@@ -21,7 +21,7 @@ use crate::base::{
     FileChecksumFactory, FileChecksums, Partitioning, PrefixExtractor,
 };
 use crate::cache::DEFAULT_HIGH_PRIORITY_RATIO;
-use crate::env::{BackgroundThreads, Env, RateLimiter};
+use crate::env::{BackgroundThreads, Env, RateLimiter, SstFileManager};
 use crate::sst::{FilterPolicy, IndexType};
 
 /// Options of one column family. Its settings can be used as fields: `family.write_buffer_size`.
@@ -96,6 +96,9 @@ pub struct Options {
     /// Computes the checksums of new files instead of `file_checksum_gen_factory`. A database whose
     /// files have them needs it to verify them.
     pub file_checksum_factory: Option<Arc<dyn FileChecksumFactory>>,
+    /// Limits the space of tables and blob files, and the rate at which obsolete files are removed.
+    /// Databases with the same manager share its limits.
+    pub sst_file_manager: Option<Arc<SstFileManager>>,
     /// Threads for flushes and compactions. Databases given the same threads share them; each uses
     /// at most `max_background_jobs` at a time. `None` gives the database its own, one more than
     /// `max_background_jobs`.
@@ -132,6 +135,7 @@ impl Default for Options {
             rate_limiter: None,
             rate_limiter_auto_tuned: false,
             file_checksum_factory: None,
+            sst_file_manager: None,
             background_threads: None,
             open_progress: None,
             listeners: Listeners::new(),

@@ -78,7 +78,7 @@ pub use crate::base::{
 pub use crate::cache::{CacheSettings, CacheStatistics, PolicyKind};
 pub use crate::env::{
     BackgroundThreads, BackgroundThreadsOptions, IoPriority, RateLimiter, RateLimiterMode,
-    RateLimiterOptions,
+    RateLimiterOptions, SstFileManager, SstFileManagerOptions,
 };
 pub use crate::env::{FileOperation, FileOperationInfo};
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};

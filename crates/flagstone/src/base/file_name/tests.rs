@@ -6,6 +6,12 @@ fn names_are_recognised() {
     for (name, kind) in [
         ("000007.log", Some(FileKind::Wal(n(7)))),
         ("7.sst", Some(FileKind::Table(n(7)))),
+        ("000012.sst.trash", Some(FileKind::Trash(n(12)))),
+        ("000012.blob3.trash", Some(FileKind::Trash(n(12)))),
+        ("000012.log.trash", Some(FileKind::Trash(n(12)))),
+        ("000012.trash", None),
+        ("000012.txt.trash", None),
+        ("a.sst.trash", None),
         ("1234567.ldb", Some(FileKind::Table(n(1_234_567)))),
         ("000010.blob", Some(FileKind::Blob(n(10)))),
         ("MANIFEST-000005", Some(FileKind::Manifest(n(5)))),

@@ -1,6 +1,7 @@
 //! What the database takes on the disk, and how it is given back.
 
 pub(super) mod archive;
+mod file_manager;
 pub(super) mod hole_speed;
 pub(super) mod holes;
 pub(super) mod reserve;
@@ -13,7 +14,7 @@ use crate::base::{DataPaths, FileNumber, Result, SubCode};
 use crate::db::context::Context;
 use crate::db::family::Family;
 use crate::db::limits::Limits;
-use crate::env::FileLock;
+use crate::env::{FileLock, TrackedFiles};
 use crate::manifest::{BlobFileClaim, ObsoleteFile, ObsoleteFiles};
 
 /// The database's directory, and what is given back to it.
@@ -30,6 +31,8 @@ pub(super) struct Disk {
     /// Bytes of the smallest hole that gives space back; 0 where files can have none.
     hole_size: AtomicU64,
     hole_speed: hole_speed::HoleSpeed,
+    /// Counts the files, and removes them at a rate, if the options say so.
+    tracked: Option<TrackedFiles>,
 }
 
 impl Disk {
@@ -42,6 +45,10 @@ impl Disk {
         let wanted =
             if context.read_only { 0 } else { context.settings.load().reserved_disk_space };
         let reserve = reserve::Reserve::new(wanted);
+        let manager = context.settings.load().sst_file_manager.clone();
+        let manager = manager.filter(|_| !context.read_only);
+        let fs = context.env.fs.clone();
+        let tracked = manager.map(|manager| TrackedFiles::new(manager, fs));
         Self {
             context,
             limits,
@@ -51,6 +58,7 @@ impl Disk {
             reserve,
             hole_size: AtomicU64::new(0),
             hole_speed: hole_speed::HoleSpeed::default(),
+            tracked,
         }
     }
 }
@@ -92,7 +100,7 @@ impl Disk {
     /// A file that is gone already is as good as removed.
     pub(in crate::db) fn remove(&self, path: &Path) -> Result<()> {
         let is_table = path.extension().is_some_and(|extension| extension == "sst");
-        match self.context.env.fs.remove(path) {
+        match self.give_back(path) {
             // LevelDB's name for a table.
             Err(error) if error.subcode() == SubCode::PathNotFound && is_table => {
                 self.remove(&path.with_extension("ldb"))

@@ -152,12 +152,18 @@ impl Disk {
             Sometimes::ReserveRegained.reached();
             self.reserve.is_released.store(false, Ordering::Release);
         }
-        self.context.poison.resume();
+        if self.check_allowed_space().is_ok() {
+            self.context.poison.resume();
+        }
     }
 
     /// After what may have made space.
     pub(in crate::db) fn regain_reserve(&self) {
-        if self.reserve.is_released() {
+        let is_limited = || match self.context.poison.check() {
+            Err(error) => error.subcode() == SubCode::SpaceLimit,
+            Ok(()) => false,
+        };
+        if self.reserve.is_released() || is_limited() {
             self.resume_writes();
         }
     }
@@ -217,6 +223,7 @@ impl Disk {
     /// while the reserve lasts.
     pub(in crate::db) fn check_changeable(&self) -> Result<()> {
         match self.context.check_writable() {
+            Err(error) if error.subcode() == SubCode::SpaceLimit => Ok(()),
             Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
                 self.reserve.exhausted.lock().clone().map_or(Ok(()), Err)
             }
@@ -228,6 +235,7 @@ impl Disk {
     /// found no room in the reserve.
     pub(in crate::db) fn check_may_free(&self) -> Result<()> {
         match self.context.check_writable() {
+            Err(error) if error.subcode() == SubCode::SpaceLimit => Ok(()),
             Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
                 Ok(())
             }

@@ -94,14 +94,21 @@ impl Jobs {
         });
         self.context.events.tell();
         self.follow(job);
+        // Until the outputs are counted.
+        let mut reserved = None;
         let outcome = if job.plan.trivial_move {
             Ok(JobOutput::default())
         } else if job.plan.drops_inputs {
             self.guarded("compaction", || dropping::drop_inputs(self, job))
         } else {
+            let bytes = job.plan.files().map(|(_, file)| file.meta.size);
+            let bytes = bytes.fold(0, u64::saturating_add);
             // A filter or merge operator of the application may panic: the inputs must be let go
             // all the same.
-            self.guarded("compaction", || self.rewrite(job))
+            self.disk.reserve_room(bytes).and_then(|kept| {
+                reserved = kept;
+                self.guarded("compaction", || self.rewrite(job))
+            })
         };
         if let Some(control) = &job.control {
             control.end_piece(outcome.is_ok());
@@ -111,6 +118,7 @@ impl Jobs {
         if let Some(output) = lost {
             output::discard(self, &job.family, &output);
         }
+        drop(reserved);
         self.open_tables(&job.family, &to_open);
         outcome
     }

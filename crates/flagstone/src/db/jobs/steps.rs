@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::Ordering;
-use crate::base::{Code, Error, Result, Sometimes, SubCode};
+use crate::base::{Code, Error, Result, Sometimes};
 use crate::db::background::jobs_apart;
 use crate::db::jobs::{Jobs, deletions, punch};
 use crate::db::tree::{Steps, damage};
@@ -44,7 +44,7 @@ impl Member for Jobs {
                 }
                 // Asked again when the tree changes; the time serves what only time brings about
                 // (TTL, dropped iterators).
-                Next::After(if self.disk.is_reserve_released() { RETRY } else { IDLE })
+                Next::After(if self.context.poison.check().is_err() { RETRY } else { IDLE })
             }
             Err(_) => Next::After(RETRY),
         };
@@ -172,13 +172,13 @@ impl Jobs {
     /// its memtables cannot go anywhere.
     fn background_failed(&self, role: Role, error: &Error) {
         let given_up = matches!(error.code(), Code::ShutdownInProgress | Code::ColumnFamilyDropped);
-        let lacks_something = error.subcode() == SubCode::NoSpace || is_out_of_descriptors(error);
+        let lacks_something = error.waits_for_space() || is_out_of_descriptors(error);
         let starved = role == Role::Compaction && lacks_something;
         if given_up || starved {
             tracing::warn!(%error, ?role, "background work did not finish");
         }
         self.tree.note_starved(role, error);
-        if error.subcode() == SubCode::NoSpace {
+        if error.waits_for_space() {
             // The next attempt may want their space, and where all fail nobody else removes them.
             self.purge_obsolete_files();
         }

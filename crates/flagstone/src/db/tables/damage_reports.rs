@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
-use crate::base::{Code, Error, SubCode};
+use crate::base::{Code, Error};
 use crate::db::family::Family;
 use crate::env::is_out_of_descriptors;
 
@@ -46,6 +46,6 @@ impl DamageReports {
 /// engine.
 pub(in crate::db) fn may_be_damage(error: &Error) -> bool {
     matches!(error.code(), Code::Corruption | Code::IoError | Code::NotSupported)
-        && error.subcode() != SubCode::NoSpace
+        && !error.waits_for_space()
         && !is_out_of_descriptors(error)
 }

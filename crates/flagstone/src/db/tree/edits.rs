@@ -34,12 +34,18 @@ impl Tree {
         outputs: &[(&Family, &JobOutput)],
     ) -> Result<()> {
         let removed = state.damage.key_faults.tables_removed(&edits);
+        let added = self.disk.tracks_files().then(|| edits.clone());
         let outcome = state.versions.log_and_apply_atomically(edits);
         self.after_manifest_change(state, outcome).inspect_err(|_| {
             let files = outputs.iter().flat_map(|(family, output)| output.files(&family.paths));
             state.leftovers.unsettled.extend(files);
         })?;
         state.damage.key_faults.note(&self.context, &removed, outputs);
+        for edit in added.into_iter().flatten() {
+            if let Some(family) = state.versions.family(edit.family) {
+                self.disk.note_added(&edit, &family.current);
+            }
+        }
         Ok(())
     }
 
@@ -75,6 +81,7 @@ impl Tree {
         let mut memtables = Vec::new();
         for known in families.values_mut() {
             let version = versions.family(known.family.id).expect("open").current.clone();
+            self.disk.note_all(&version);
             known.install(version, self.context.env.clock.now_us());
             known.compacting.forced_gc_below = self.file_numbers.next();
             memtables.push((known.family.clone(), known.mem.clone()));
@@ -196,6 +203,7 @@ impl Tree {
         let mut families = Vec::with_capacity(ids.len());
         for (index, id) in ids.into_iter().enumerate() {
             let version = state.versions.family(id).expect("just created").current.clone();
+            self.disk.note_all(&version);
             let known = make(index, id, version);
             families.push((known.family.clone(), known.mem.clone()));
             state.families.insert(id, known);
@@ -464,7 +472,9 @@ impl Tree {
                 FileKind::Temporary(_) => true,
                 _ => false,
             };
-            if stale {
+            if let FileKind::Trash(_) = kind {
+                self.disk.remove_trash(path)?;
+            } else if stale {
                 Sometimes::LeftoverRemoved.reached();
                 if let FileKind::Blob(number) = kind {
                     forget_blob_file(number);
@@ -473,6 +483,10 @@ impl Tree {
             }
         }
         state.wals.archive = self.disk.load_archive()?;
+        self.disk.remove_trash_in(&file_name::archive(&self.context.wal_directory))?;
+        if self.context.wal_directory != self.context.path {
+            self.disk.remove_trash_in(&self.context.wal_directory)?;
+        }
         let names = self.context.env.fs.list(&self.context.wal_directory)?;
         let is_obsolete = |number: &FileNumber| {
             *number < active && !state.wals.live.iter().any(|wal| wal.number == *number)

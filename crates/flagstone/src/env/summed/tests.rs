@@ -10,7 +10,8 @@ fn running() -> RunningFileChecksum {
 }
 
 fn summed(fs: &dyn FileSystem) -> SummedFile {
-    let file = fs.create_writable(Path::new("/file"), IoMode::Buffered).unwrap();
+    fs.create_directory(Path::new("/dir")).unwrap();
+    let file = fs.create_writable(Path::new("/dir/file"), IoMode::Buffered).unwrap();
     SummedFile::new(file, running())
 }
 
@@ -50,5 +51,5 @@ fn a_file_that_ends_early_is_named() {
     file.write_at(0, b"one").unwrap();
     let error = read_for_checksum(&file, 4, running()).unwrap_err();
     assert!(error.is_corruption());
-    assert_eq!((error.path(), error.offset()), (Some(Path::new("/file")), Some(3)));
+    assert_eq!((error.path(), error.offset()), (Some(Path::new("/dir/file")), Some(3)));
 }
