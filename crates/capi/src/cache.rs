@@ -1,7 +1,7 @@
 //! Caches, and one limit for the memtables of several databases.
 
 use flagstone_rocksdb as rdb;
-use flagstone_rocksdb::parts::engine_cache;
+use flagstone_rocksdb::parts::{engine_cache, engine_manager};
 
 use crate::abi::{Tagged, handles, make};
 use crate::api::{c_api, creates, destroys};
@@ -131,8 +131,8 @@ c_api! {
         manager.0.enabled()
     }
 
-    fn rocksdb_write_buffer_manager_cost_to_cache(_manager: &Manager) -> bool {
-        false
+    fn rocksdb_write_buffer_manager_cost_to_cache(manager: &Manager) -> bool {
+        engine_manager(&manager.0).cost_to_cache()
     }
 
     fn rocksdb_write_buffer_manager_memory_usage(manager: &Manager) -> usize {
@@ -140,11 +140,11 @@ c_api! {
     }
 
     fn rocksdb_write_buffer_manager_mutable_memtable_memory_usage(manager: &Manager) -> usize {
-        manager.0.get_usage()
+        engine_manager(&manager.0).mutable_memtable_memory_usage() as usize
     }
 
-    fn rocksdb_write_buffer_manager_dummy_entries_in_cache_usage(_manager: &Manager) -> usize {
-        0
+    fn rocksdb_write_buffer_manager_dummy_entries_in_cache_usage(manager: &Manager) -> usize {
+        engine_manager(&manager.0).charged_to_cache() as usize
     }
 
     fn rocksdb_write_buffer_manager_buffer_size(manager: &Manager) -> usize {

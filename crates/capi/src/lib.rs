@@ -25,6 +25,7 @@ mod db;
 mod env;
 mod event_infos;
 mod exports;
+mod file_manager;
 mod indexed_batch;
 mod ingest;
 mod iterator;

@@ -274,18 +274,20 @@ pub use base::{
 pub use db::WriteCallback;
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
-    EventListener, InfoLog, InfoLogLevel, Logger, RateLimiter, RateLimiterMode, RateLimiterOptions,
-    TableFilter,
+    EventListener, FileChecksumFactory, FileChecksumGenerator, InfoLog, InfoLogLevel, Logger,
+    RateLimiter, RateLimiterMode, RateLimiterOptions, SstFileManager, SstFileManagerOptions,
+    TableFilter, WriteBufferManager,
 };
 
 // The values of single options.
 pub use options::{
     BlobGarbageCollectionPolicy, BlobWriteMode, BottommostLevelCompaction, ChecksumType,
     CompactionPri, CompactionStopStyle, CompactionStyle, CompressionSettings, CompressionType,
-    DataBlockIndexType, DataPath, DataPathList, FifoCompactionOptions, FileTemperatureAge,
-    FileTemperatureAges, FilterBits, FilterPolicy, IndexShortening, IndexType, IoPriority,
-    MemTableFactory, MemoryBudget, PolicyKind, PrepopulateBlobCache, PrepopulateBlockCache,
-    RecoveryMode, Temperature, UniversalCompactionOptions, WalCompression, WalWriteMode,
+    DataBlockIndexType, DataPath, DataPathList, FifoCompactionOptions, FileChecksumGenFactory,
+    FileTemperatureAge, FileTemperatureAges, FilterBits, FilterPolicy, IndexShortening, IndexType,
+    IoPriority, MemTableFactory, MemoryBudget, PolicyKind, PrepopulateBlobCache,
+    PrepopulateBlockCache, RecoveryMode, Temperature, UniversalCompactionOptions, WalCompression,
+    WalWriteMode,
 };
 
 /// Runs the README's example as a test.

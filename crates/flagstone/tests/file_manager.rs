@@ -168,6 +168,7 @@ fn obsolete_files_become_trash_that_goes_at_the_rate() {
     assert!(trash.iter().any(|path| path.to_string_lossy().contains(".sst")), "{trash:?}");
     let bytes = trash.iter().map(|path| fs.metadata(path).expect("a file").size).sum::<u64>();
     assert_eq!(manager.total_trash_size(), bytes);
+    assert_eq!(db.trash_size().expect("a listing"), bytes);
     assert!(db.check().expect("a look").faults.is_empty());
     env.clock.sleep(Duration::from_secs(bytes + (1 << 20)));
     fill(&db, 3);

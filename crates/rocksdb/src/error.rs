@@ -133,6 +133,7 @@ impl From<flagstone::Error> for Error {
             SubCode::LockLimit => "Failed to acquire lock due to max_num_locks limit: ",
             SubCode::Deadlock => "Deadlock: ",
             SubCode::MemoryLimit => "Memory limit reached: ",
+            SubCode::SpaceLimit => "Space limit reached: ",
             _ => "",
         };
         Self { message: format!("{beginning}: {finer}{place}{}", error.message()) }

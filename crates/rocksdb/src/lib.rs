@@ -94,7 +94,7 @@ pub use options::{
     ChecksumType, CompactOptions, CompactionPri, DBCompactionStyle, DBCompressionType, DBPath,
     DBRecoveryMode, DataBlockIndexType, FifoCompactOptions, FlushOptions, InfoLogger,
     IngestExternalFileOptions, LogLevel, MemtableFactory, Options, ReadOptions, ReadTier,
-    UniversalCompactOptions, UniversalCompactionStopStyle, WaitForCompactOptions,
+    SstFileManager, UniversalCompactOptions, UniversalCompactionStopStyle, WaitForCompactOptions,
     WriteBufferManager, WriteOptions,
 };
 pub use slice_transform::SliceTransform;

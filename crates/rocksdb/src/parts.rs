@@ -2,7 +2,7 @@
 
 use flagstone::options::BlockCache;
 
-use crate::{Cache, Env, WriteBatch};
+use crate::{Cache, Env, WriteBatch, WriteBufferManager};
 
 pub use crate::db::{Access, open_store, repair_database};
 pub use crate::options::{bits_in_range, bloom, has_no_effect};
@@ -12,6 +12,11 @@ pub use crate::walker::Walker;
 /// The engine's cache behind one.
 pub fn engine_cache(cache: &Cache) -> &BlockCache {
     &cache.engine
+}
+
+/// The engine's limit of memtables behind one.
+pub fn engine_manager(manager: &WriteBufferManager) -> &flagstone::options::WriteBufferManager {
+    manager.engine()
 }
 
 /// The engine's environment behind one.

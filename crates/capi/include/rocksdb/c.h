@@ -49,6 +49,7 @@ typedef struct rocksdb_eventlistener_t rocksdb_eventlistener_t;
 typedef struct rocksdb_export_import_files_metadata_t rocksdb_export_import_files_metadata_t;
 typedef struct rocksdb_externalfileingestioninfo_t rocksdb_externalfileingestioninfo_t;
 typedef struct rocksdb_fifo_compaction_options_t rocksdb_fifo_compaction_options_t;
+typedef struct rocksdb_file_checksum_gen_factory_t rocksdb_file_checksum_gen_factory_t;
 typedef struct rocksdb_filterpolicy_t rocksdb_filterpolicy_t;
 typedef struct rocksdb_flushjobinfo_t rocksdb_flushjobinfo_t;
 typedef struct rocksdb_flushoptions_t rocksdb_flushoptions_t;
@@ -2818,9 +2819,11 @@ ROCKSDB_API void rocksdb_options_set_sst_partitioner_factory(
 /* Calls of the header for what there is not, where a binding needs the symbol. Where a call has a
    place for an error, it says so; otherwise the opening of a database does, or nothing has an
    effect. */
+/* What files take, how fast they are removed, and their checksums. */
 
 ROCKSDB_API void rocksdb_sst_file_manager_destroy(rocksdb_sst_file_manager_t* sfm);
-ROCKSDB_API void rocksdb_memory_allocator_destroy(rocksdb_memory_allocator_t*);
+ROCKSDB_API void rocksdb_file_checksum_gen_factory_destroy(
+    rocksdb_file_checksum_gen_factory_t* factory);
 ROCKSDB_API void rocksdb_sst_file_manager_set_delete_rate_bytes_per_second(
     rocksdb_sst_file_manager_t* sfm, int64_t delete_rate);
 ROCKSDB_API int64_t rocksdb_sst_file_manager_get_delete_rate_bytes_per_second(
@@ -2841,6 +2844,19 @@ ROCKSDB_API bool rocksdb_sst_file_manager_is_max_allowed_space_reached_including
     rocksdb_sst_file_manager_t* sfm);
 ROCKSDB_API uint64_t rocksdb_sst_file_manager_get_total_size(rocksdb_sst_file_manager_t* sfm);
 ROCKSDB_API uint64_t rocksdb_sst_file_manager_get_total_trash_size(rocksdb_sst_file_manager_t* sfm);
+ROCKSDB_API rocksdb_file_checksum_gen_factory_t* rocksdb_file_checksum_gen_crc32c_factory_create(
+    void);
+ROCKSDB_API void rocksdb_options_set_file_checksum_gen_factory(
+    rocksdb_options_t* opt, rocksdb_file_checksum_gen_factory_t* factory);
+ROCKSDB_API void rocksdb_verify_file_checksums(rocksdb_t* db, char** errptr);
+ROCKSDB_API void rocksdb_verify_file_checksums_with_options(
+    rocksdb_t* db, const rocksdb_readoptions_t* options, char** errptr);
+
+/* Calls of the header for what there is not, where a binding needs the symbol. Where a call has a
+   place for an error, it says so; otherwise the opening of a database does, or nothing has an
+   effect. */
+
+ROCKSDB_API void rocksdb_memory_allocator_destroy(rocksdb_memory_allocator_t*);
 ROCKSDB_API rocksdb_memory_allocator_t* rocksdb_jemalloc_nodump_allocator_create(char** errptr);
 ROCKSDB_API void rocksdb_lru_cache_options_set_memory_allocator(
     rocksdb_lru_cache_options_t*, rocksdb_memory_allocator_t*);

@@ -38,8 +38,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             print(&family, &usage, &mut output)?;
         }
     }
+    let trash = db.trash_size()?;
     if common.json {
-        output.line(json!({ "column_families": families }).to_string())?;
+        let facts = json!({ "column_families": families, "trash_bytes": trash });
+        output.line(facts.to_string())?;
+    } else if trash > 0 {
+        output.line(format!("obsolete files that wait to be removed: {}", text::bytes(trash)))?;
     }
     output.finish()?;
     Ok(Verdict::Sound)

@@ -262,8 +262,8 @@ impl Error {
         self.subcode() == SubCode::NoSpace || is_too_large
     }
 
-    /// Whether writes are to be tried again once there is space: the disk is full, or the files take
-    /// what the `SstFileManager` allows.
+    /// Whether writes are to be tried again once there is space: the disk is full, or the files
+    /// take what the `SstFileManager` allows.
     pub fn waits_for_space(&self) -> bool {
         matches!(self.subcode(), SubCode::NoSpace | SubCode::SpaceLimit)
     }

@@ -40,6 +40,10 @@ markers! {
     HoleNotPunched,
     /// Holes were given up, as the file system is slow with them.
     HolesTooSlow,
+    /// Another database was asked to flush, as its memtables are the largest under one limit.
+    OtherDatabaseAskedToFlush,
+    /// Writers waited because the memtables of several databases had reached their limit.
+    WriteBuffersStoppedWriters,
     /// An obsolete file was renamed, to be removed at the delete rate.
     MadeTrash,
     /// The end of a large file that waited to be removed was given back.

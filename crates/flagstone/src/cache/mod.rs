@@ -33,6 +33,7 @@ mod shard;
 mod slots;
 mod table;
 mod trace;
+mod write_buffers;
 
 pub use account::{COUNTED_FROM, Held, Measured, MemoryAccount, MemoryKind};
 pub use entry::CacheValue;
@@ -45,11 +46,13 @@ pub use slots::SlotHint;
 #[cfg(test)]
 pub(crate) use slots::slot_size;
 pub use trace::{TraceFormat, TraceOptions, TraceSummary};
+pub use write_buffers::WriteBufferManager;
+pub(crate) use write_buffers::WriteBuffers;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::base::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::base::{Counters, Result};
 use crate::env::Env;
 
@@ -129,6 +132,8 @@ pub struct Cache<V> {
     shards: Box<[Padded<Shard<V>>]>,
     shard_bits: u32,
     capacity: AtomicUsize,
+    /// Bytes of the capacity that something beside the entries takes.
+    reserved: Mutex<usize>,
     owners: AtomicU64,
     /// Hits and misses.
     lookups: Counters<2>,
@@ -155,6 +160,7 @@ impl<V: CacheValue> Cache<V> {
             shards: shards.collect(),
             shard_bits,
             capacity: AtomicUsize::new(0),
+            reserved: Mutex::new(0),
             owners: AtomicU64::new(0),
             lookups: Counters::default(),
             tracer: trace::Tracer::default(),
@@ -393,7 +399,8 @@ impl<V: CacheValue> Cache<V> {
 
     /// The charge of all entries, and what it takes to find them, in bytes.
     pub fn usage(&self) -> usize {
-        self.overhead() + self.shards.iter().map(|shard| shard.0.charged()).sum::<usize>()
+        let charged = self.shards.iter().map(|shard| shard.0.charged()).sum::<usize>();
+        self.overhead() + charged + *self.reserved.lock()
     }
 
     /// The part of it that is no entry's: places for them, and what the policy knows of them.
@@ -457,7 +464,19 @@ impl<V: CacheValue> Cache<V> {
     /// Changes the capacity; entries are dropped at once if it shrinks, also those in use. The
     /// number of shards stays.
     pub fn set_capacity(&self, capacity: usize) {
+        let reserved = self.reserved.lock();
         self.capacity.store(capacity, Ordering::Relaxed);
+        self.divide(capacity.saturating_sub(*reserved));
+    }
+
+    /// Has entries take so many bytes less than the capacity.
+    pub fn reserve(&self, bytes: usize) {
+        let mut reserved = self.reserved.lock();
+        *reserved = bytes;
+        self.divide(self.capacity().saturating_sub(bytes));
+    }
+
+    fn divide(&self, capacity: usize) {
         for shard in &self.shards {
             let mut dropped = Vec::new();
             shard.0.set_capacity(capacity >> self.shard_bits, &mut dropped);

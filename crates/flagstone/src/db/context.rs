@@ -38,8 +38,6 @@ pub(super) struct Context {
     pub(super) statistics: Arc<Statistics>,
     /// What these have grown by.
     pub(super) history: StatsHistory,
-    /// The functions for checksums of whole files.
-    pub(super) checksums: FileChecksums,
     /// What ended writing, if anything did.
     pub(super) poison: Poison,
     /// Somebody closes the database.
@@ -82,10 +80,14 @@ impl Context {
             log,
             statistics: statistics.clone(),
             closing: AtomicBool::new(false),
-            checksums: options.file_checksums(),
             process: Process::this(),
             settings: ArcSwap::from_pointee(options),
         }
+    }
+
+    /// The functions for checksums of whole files.
+    pub(in crate::db) fn checksums(&self) -> FileChecksums {
+        self.settings.load().file_checksums()
     }
 
     /// The checksum of a new file, if these get one; reads the file.
@@ -97,7 +99,7 @@ impl Context {
         path: &Path,
         size: u64,
     ) -> Result<Option<FileChecksum>> {
-        let Some(running) = self.checksums.for_new_file()? else { return Ok(None) };
+        let Some(running) = self.checksums().for_new_file()? else { return Ok(None) };
         let file = self.env.fs.open_random_access(path, IoMode::Buffered)?;
         read_for_checksum(&*file, size, running).map(Some)
     }
@@ -107,7 +109,7 @@ impl Context {
     /// # Errors
     /// `Corruption`; `InvalidArgument` if the function is not known; `IoError`.
     pub(in crate::db) fn check_checksum(&self, path: &Path, expected: &FileChecksum) -> Result<()> {
-        let running = self.checksums.of_function(&expected.function)?;
+        let running = self.checksums().of_function(&expected.function)?;
         let file = self.env.fs.open_random_access(path, IoMode::Buffered)?;
         let found = read_for_checksum(&*file, file.size()?, running)?;
         expected.check(&found).map_err(|error| error.at(path))

@@ -91,7 +91,9 @@ impl DbInner {
         let snapshots = SnapshotList::new();
         let obsolete = versions.obsolete_files().clone();
         let context = Arc::new(Context::new(path, options, read_only, &versions, &statistics));
-        let limits = Arc::new(Limits::new());
+        let manager = context.settings.load().write_buffer_manager.clone();
+        let write_buffers = manager.filter(|_| !read_only).map(|manager| manager.join());
+        let limits = Arc::new(Limits::new().with_write_buffers(write_buffers));
         let disk = Arc::new(Disk::new(context.clone(), limits.clone(), obsolete.clone()));
         let background = Arc::new(Background::new(context.clone()));
         let below = Below {
@@ -233,6 +235,9 @@ impl DbInner {
         drop(share);
         open_files::unlist(self);
         self.context.log.end();
+        if let Some(buffers) = self.limits.write_buffers() {
+            buffers.leave();
+        }
         self.disk.forget_files();
         self.disk.release_directory();
     }

@@ -1,6 +1,9 @@
 //! What follows from the options of all families together.
 
+use std::sync::Arc;
+
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
+use crate::cache::WriteBuffers;
 use crate::sst::RANGE_DELETION_BYTES_MAX;
 
 /// What the options of all families together amount to.
@@ -24,6 +27,8 @@ pub(super) struct Limits {
     direct_blob_min: AtomicU64,
     /// How many bytes of range deletions go into one table.
     range_deletion_bytes_max: AtomicU64,
+    /// The memtables of this database among those of several that have one limit.
+    write_buffers: Option<Arc<WriteBuffers>>,
 }
 
 impl Limits {
@@ -34,7 +39,18 @@ impl Limits {
             largest_write_buffer: AtomicU64::new(0),
             direct_blob_min: AtomicU64::new(u64::MAX),
             range_deletion_bytes_max: AtomicU64::new(RANGE_DELETION_BYTES_MAX as u64),
+            write_buffers: None,
         }
+    }
+
+    /// These limits, and one that several databases have together, if there is one.
+    pub(super) fn with_write_buffers(self, write_buffers: Option<Arc<WriteBuffers>>) -> Self {
+        Self { write_buffers, ..self }
+    }
+
+    /// The memtables of this database among those of several that have one limit.
+    pub(super) fn write_buffers(&self) -> Option<&Arc<WriteBuffers>> {
+        self.write_buffers.as_ref()
     }
 
     /// Has `work` look at all options and [`set`](Self::set) what follows from them, one thread at

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::base::file_name::FileKind;
 use crate::base::sync::Mutex;
 use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::blob::{FOOTER_SIZE, GarbageMeter, HEADER_SIZE, visit_references};
@@ -15,6 +16,7 @@ use crate::db::jobs::part::{self, Part, PartInput, PartRange};
 use crate::db::jobs::placement::BlobSource;
 use crate::db::settings::scratch_bytes;
 use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
+use crate::db::tree::directories;
 use crate::manifest::{BlobFileState, Version};
 use crate::options::CompactionControl;
 
@@ -66,6 +68,27 @@ impl Db {
     /// family of another database.
     pub fn space(&self, family: &ColumnFamily) -> Result<SpaceUsage> {
         self.space_followed(family, &CompactionControl::new())
+    }
+
+    /// Bytes of obsolete tables, blob files and WALs that wait to be removed (`.trash`), by an
+    /// `SstFileManager` or by the next opening. Lists the directories.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn trash_size(&self) -> Result<u64> {
+        let inner = self.inner();
+        let mut bytes = 0u64;
+        for (path, kind) in directories::data_files(&inner.tree)? {
+            if let FileKind::Trash(_) = kind {
+                match inner.context.env.fs.metadata(&path) {
+                    Ok(found) => bytes = bytes.saturating_add(found.size),
+                    // It has just been removed.
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(bytes)
     }
 
     /// [`Db::space`], whose progress another thread may ask `control` for, and which it may cancel.

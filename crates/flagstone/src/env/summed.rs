@@ -58,7 +58,7 @@ impl SummedFile {
         Self { inner, sum: Mutex::new(Sum { running: Some(running), size: 0 }) }
     }
 
-    /// The checksum of all that was written, if that are these many bytes, in order; asked for once.
+    /// The checksum of all that was written, if that is `size` bytes, in order; asked for once.
     pub fn take_checksum(&self, size: u64) -> Option<FileChecksum> {
         let mut sum = self.sum.lock();
         let is_whole = sum.size == size;

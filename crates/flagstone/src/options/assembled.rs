@@ -20,7 +20,7 @@ use crate::base::{
     CollectorFactories, CompactionFilter, CompactionFilterFactory, Comparator, Crc32cFileChecksums,
     FileChecksumFactory, FileChecksums, Partitioning, PrefixExtractor,
 };
-use crate::cache::DEFAULT_HIGH_PRIORITY_RATIO;
+use crate::cache::{DEFAULT_HIGH_PRIORITY_RATIO, WriteBufferManager};
 use crate::env::{BackgroundThreads, Env, RateLimiter, SstFileManager};
 use crate::sst::{FilterPolicy, IndexType};
 
@@ -99,6 +99,9 @@ pub struct Options {
     /// Limits the space of tables and blob files, and the rate at which obsolete files are removed.
     /// Databases with the same manager share its limits.
     pub sst_file_manager: Option<Arc<SstFileManager>>,
+    /// Limits the memory of the memtables of all databases with the same manager together, besides
+    /// `db_write_buffer_size` and `memory_budget`.
+    pub write_buffer_manager: Option<Arc<WriteBufferManager>>,
     /// Threads for flushes and compactions. Databases given the same threads share them; each uses
     /// at most `max_background_jobs` at a time. `None` gives the database its own, one more than
     /// `max_background_jobs`.
@@ -136,6 +139,7 @@ impl Default for Options {
             rate_limiter_auto_tuned: false,
             file_checksum_factory: None,
             sst_file_manager: None,
+            write_buffer_manager: None,
             background_threads: None,
             open_progress: None,
             listeners: Listeners::new(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cache::{CacheSettings, CacheStatistics};
+use crate::cache::{CacheSettings, CacheStatistics, WriteBufferManager};
 use crate::sst;
 
 /// A cache for table blocks and blob values, shared by all databases whose options hold it:
@@ -53,6 +53,17 @@ impl BlockCache {
 
     pub(crate) fn shared(&self) -> &Arc<sst::BlockCache> {
         &self.0
+    }
+}
+
+impl WriteBufferManager {
+    /// As [`WriteBufferManager::new`]; memtables take their memory from what `cache` has for its
+    /// entries.
+    pub fn with_cache(buffer_size: u64, allow_stall: bool, cache: &BlockCache) -> Arc<Self> {
+        let cache = cache.0.clone();
+        Self::charging(buffer_size, allow_stall, move |bytes| {
+            cache.reserve(usize::try_from(bytes).unwrap_or(usize::MAX));
+        })
     }
 }
 

@@ -165,6 +165,45 @@ impl NamedChoice for WalWriteMode {
         &[("mapped", Self::Mapped), ("plain", Self::Plain)];
 }
 
+/// Bytes of checksum with each entry in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProtectionBytes {
+    /// 0: none.
+    #[default]
+    None,
+    /// 1.
+    One,
+    /// 2.
+    Two,
+    /// 4.
+    Four,
+    /// 8.
+    Eight,
+}
+
+impl ProtectionBytes {
+    /// Their number.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+}
+
+impl NamedChoice for ProtectionBytes {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("0", Self::None),
+        ("1", Self::One),
+        ("2", Self::Two),
+        ("4", Self::Four),
+        ("8", Self::Eight),
+    ];
+}
+
 /// The checksum of whole files in the MANIFEST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FileChecksumGenFactory {

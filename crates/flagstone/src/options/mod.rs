@@ -75,7 +75,7 @@ pub use crate::base::{
     SstPartitionerFactory, SstPartitionerFixedPrefixFactory, TableFileCreationReason,
     TablePropertiesCollector, TablePropertiesCollectorFactory, Temperature, UserProperties,
 };
-pub use crate::cache::{CacheSettings, CacheStatistics, PolicyKind};
+pub use crate::cache::{CacheSettings, CacheStatistics, PolicyKind, WriteBufferManager};
 pub use crate::env::{
     BackgroundThreads, BackgroundThreadsOptions, IoPriority, RateLimiter, RateLimiterMode,
     RateLimiterOptions, SstFileManager, SstFileManagerOptions,
@@ -96,7 +96,7 @@ pub use cf_settings::{
 };
 pub use choices::{
     BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType,
-    FileChecksumGenFactory, PrepopulateBlobCache, PrepopulateBlockCache,
+    FileChecksumGenFactory, PrepopulateBlobCache, PrepopulateBlockCache, ProtectionBytes,
 };
 pub use control::{CompactionControl, CompactionProgress};
 pub use copies::{CheckpointOptions, ImportColumnFamilyOptions};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flagstone::options::{DataPathList, RateLimiter, RateLimiterMode, RateLimiterOptions};
 
-use super::{Options, WriteBufferManager};
+use super::{Options, SstFileManager, WriteBufferManager};
 use crate::cache::Cache;
 use crate::env::Env;
 use crate::error::Error;
@@ -214,6 +214,12 @@ impl Options {
     /// Limits the memtables of all databases that have this manager. Default: none.
     pub fn set_write_buffer_manager(&mut self, write_buffer_manager: &WriteBufferManager) {
         self.write_buffer_manager = Some(write_buffer_manager.clone());
+    }
+
+    /// Limits the space of all databases that have this manager, and the rate at which their
+    /// obsolete files are removed. Default: none.
+    pub fn set_sst_file_manager(&mut self, sst_file_manager: &SstFileManager) {
+        self.sst_file_manager = Some(sst_file_manager.clone());
     }
 
     /// Bytes a second that flushes and compactions may write. `refill_period_us` is how often, in

@@ -22,6 +22,7 @@ mod family;
 mod info_log;
 mod opening;
 mod presets;
+mod sst_file_manager;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ pub use compaction::{FifoCompactOptions, UniversalCompactOptions};
 pub use database::DBPath;
 pub use info_log::InfoLogger;
 pub(crate) use opening::{Opened, Opening};
+pub use sst_file_manager::SstFileManager;
 pub use tables::BlockBasedOptions;
 #[doc(hidden)]
 pub use tables::{bits_in_range, bloom};
@@ -72,6 +74,7 @@ pub struct Options {
     blob_cache: Option<Cache>,
     env: Option<Env>,
     pub(crate) statistics: Option<Arc<Statistics>>,
+    sst_file_manager: Option<SstFileManager>,
     write_buffer_manager: Option<WriteBufferManager>,
     logger: InfoLogger,
     /// Names of options that cannot be had, and why, for the opening to say.
@@ -86,6 +89,7 @@ impl Default for Options {
             blob_cache: None,
             env: None,
             statistics: None,
+            sst_file_manager: None,
             write_buffer_manager: None,
             logger: InfoLogger::default(),
             refused: Vec::new(),

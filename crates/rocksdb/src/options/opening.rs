@@ -2,8 +2,8 @@
 //!
 //! 1. [`Opening::new`] turns options into the engine's. What cannot be had fails it.
 //! 2. The caller opens the database with [`Opening::options`] and [`Opening::families`].
-//! 3. [`Opening::opened`] adds the database to statistics and limits. The caller drops what it
-//!    returns before its own handle, so that closing is the caller's.
+//! 3. [`Opening::opened`] adds the database to statistics. The caller drops what it returns before
+//!    its own handle, so that closing is the caller's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,7 @@ use flagstone::db::Db;
 use flagstone::options as engine;
 use flagstone::options::table::Settings;
 
-use super::write_buffer_manager::LimitedDatabase;
-use super::{Options, WriteBufferManager};
+use super::Options;
 use crate::error::Error;
 use crate::statistics::{CountedDatabase, Histogram, Statistics};
 
@@ -31,14 +30,12 @@ pub(crate) struct Opening {
     options: engine::Options,
     families: Vec<Family>,
     statistics: Option<Arc<Statistics>>,
-    write_buffer_manager: Option<WriteBufferManager>,
 }
 
 /// What belongs to an open database beside its handle. It holds the database open.
 #[derive(Default)]
 pub(crate) struct Opened {
     counted: Option<CountedDatabase>,
-    _limited: Option<LimitedDatabase>,
 }
 
 impl Opening {
@@ -68,15 +65,7 @@ impl Opening {
             Ok(((*name).to_string(), family.engine_family()?))
         };
         let families = families.iter().map(with_engine_options).collect::<Result<Vec<_>, _>>()?;
-        if let Some(manager) = &options.write_buffer_manager {
-            engine.db.db_write_buffer_size = manager.next_part();
-        }
-        Ok(Self {
-            options: engine,
-            families,
-            statistics: options.statistics.clone(),
-            write_buffer_manager: options.write_buffer_manager.clone(),
-        })
+        Ok(Self { options: engine, families, statistics: options.statistics.clone() })
     }
 
     /// The options of the database, and in `cf` those of the default family.
@@ -91,10 +80,7 @@ impl Opening {
 
     /// The database is open.
     pub(crate) fn opened(self, db: &Db) -> Opened {
-        Opened {
-            counted: self.statistics.map(|statistics| statistics.count(db)),
-            _limited: self.write_buffer_manager.map(|manager| manager.limit(db)),
-        }
+        Opened { counted: self.statistics.map(|statistics| statistics.count(db)) }
     }
 }
 
@@ -126,6 +112,10 @@ impl Options {
         options.cf = self.engine_family()?;
         options.block_cache = self.block_cache.as_ref().map(|cache| cache.engine.clone());
         options.blob_cache = self.blob_cache.as_ref().map(|cache| cache.engine.clone());
+        let files = self.sst_file_manager.as_ref();
+        options.sst_file_manager = files.map(|manager| manager.engine.clone());
+        let memtables = self.write_buffer_manager.as_ref();
+        options.write_buffer_manager = memtables.map(|manager| manager.engine.clone());
         if self.env.as_ref().is_some_and(|env| env.gives_way()) && cfg!(target_os = "linux") {
             options.db.background_niceness = NICENESS_MAX;
         }

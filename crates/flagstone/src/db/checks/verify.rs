@@ -10,6 +10,7 @@ use crate::base::{
 use crate::blob::{BlobFileScan, FOOTER_SIZE, HEADER_SIZE, references, visit_references};
 use crate::compaction::pick::refers_to;
 use crate::db::DbInner;
+use crate::db::checks::file_checksums::verify_file_checksums;
 use crate::db::checks::verify_logs::{self, LogReport};
 use crate::db::checks::verify_manifest;
 use crate::db::family::{ColumnFamily, Family};
@@ -117,6 +118,17 @@ impl Db {
             progress(&report);
         }
         report
+    }
+
+    /// Reads all tables and blob files that have a checksum in the MANIFEST, and compares it. Files
+    /// without one are not read. [`Db::verify`](crate::Db::verify) does this, too, and finds where
+    /// the damage is.
+    ///
+    /// # Errors
+    /// `Corruption` naming the first file that has another checksum; `InvalidArgument` if the
+    /// function of one is not known; `IoError`.
+    pub fn verify_file_checksums(&self) -> Result<()> {
+        verify_file_checksums(self)
     }
 
     /// Compares what the MANIFEST names with what the directory holds; reads no contents.

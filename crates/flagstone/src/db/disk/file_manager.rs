@@ -3,18 +3,25 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::base::file_name::FileKind;
+use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, Result, Sometimes};
 use crate::blob::{FOOTER_SIZE, HEADER_SIZE};
 use crate::db::disk::Disk;
 use crate::env::ReservedSpace;
-use crate::manifest::{ObsoleteFile, Version, VersionEdit};
+use crate::manifest::{ObsoleteFile, Version, VersionEdit, VersionSet};
 use crate::options::BackgroundErrorReason;
 
 impl Disk {
-    /// Counts the files that an edit has added to a version, and suspends writes if all take too
-    /// much now.
-    pub(in crate::db) fn note_added(&self, edit: &VersionEdit, version: &Version) {
+    /// Counts the files that edits have added, and suspends writes if all take too much now.
+    pub(in crate::db) fn note_edits(&self, edits: Option<Vec<VersionEdit>>, versions: &VersionSet) {
+        for edit in edits.into_iter().flatten() {
+            if let Some(family) = versions.family(edit.family) {
+                self.note_added(&edit, &family.current);
+            }
+        }
+    }
+
+    fn note_added(&self, edit: &VersionEdit, version: &Version) {
         let Some(tracked) = &self.tracked else { return };
         let paths = &version.paths;
         for (_, file) in &edit.new_files {
@@ -101,8 +108,14 @@ impl Disk {
         }
     }
 
-    /// At open: removes the trash in a directory of WALs.
-    pub(in crate::db) fn remove_trash_in(&self, directory: &Path) -> Result<()> {
+    /// At open: removes the trash in the directories of WALs, unless that is the database's own.
+    pub(in crate::db) fn remove_trash_of_wals(&self) -> Result<()> {
+        let wals = &self.context.wal_directory;
+        self.remove_trash_in(&file_name::archive(wals))?;
+        if *wals == self.context.path { Ok(()) } else { self.remove_trash_in(wals) }
+    }
+
+    fn remove_trash_in(&self, directory: &Path) -> Result<()> {
         let names = match self.context.env.fs.list(directory) {
             Err(error) if error.is_not_found() => return Ok(()),
             names => names?,

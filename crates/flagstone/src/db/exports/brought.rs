@@ -105,7 +105,8 @@ impl<'a> Brought<'a> {
         }
         self.link_or_copy(&path, &target, meta.size, links)?;
         let mut meta = FileMetadata { number, path_id: 0, ..meta.clone() };
-        let function = self.inner.context.checksums.function();
+        let checksums = self.inner.context.checksums();
+        let function = checksums.function();
         if function.is_some_and(|function| function != meta.file_checksum_function) {
             meta.set_checksum(self.inner.context.checksum_of_new_file(&target, meta.size)?);
         }

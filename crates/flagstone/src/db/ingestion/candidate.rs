@@ -124,7 +124,7 @@ fn checksum_of(
     size: u64,
     (given, is_verified): (Option<&FileChecksum>, bool),
 ) -> Result<Option<FileChecksum>> {
-    let known = &inner.context.checksums;
+    let known = inner.context.checksums();
     if let Some(given) = given.filter(|_| is_verified) {
         given.check(&read_for_checksum(file, size, known.of_function(&given.function)?)?)?;
     }

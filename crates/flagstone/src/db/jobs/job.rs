@@ -334,7 +334,7 @@ impl<'a> Unfinished<'a> {
         if directly && self.inner.tree.has_workers() {
             // The device is waited for: meanwhile the job goes on.
             Ok(Arc::new(WriteBehind::new(file, env.spawner.clone())))
-        } else if let Some(running) = self.inner.context.checksums.for_new_file()? {
+        } else if let Some(running) = self.inner.context.checksums().for_new_file()? {
             let file = Arc::new(SummedFile::new(file, running));
             self.summed.lock().insert(number, file.clone());
             Ok(file)

@@ -21,6 +21,7 @@ mod room;
 mod steps;
 mod table_settings;
 mod table_writer;
+mod write_buffers;
 pub(super) mod written;
 
 use std::sync::Arc;

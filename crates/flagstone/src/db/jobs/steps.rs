@@ -8,7 +8,7 @@ use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, Sometimes};
 use crate::db::background::jobs_apart;
-use crate::db::jobs::{Jobs, deletions, punch};
+use crate::db::jobs::{Jobs, deletions, punch, write_buffers};
 use crate::db::tree::{Steps, damage};
 use crate::env::{JobLimits, Member, Next, Role, Seats, is_out_of_descriptors};
 use crate::options::BackgroundErrorReason;
@@ -32,6 +32,9 @@ impl Member for Jobs {
         }
         damage::note_suspects(&self.tree);
         self.context.note_history();
+        if role == Role::Flush {
+            write_buffers::serve_other_databases(self);
+        }
         let next = match self.attempt_one(role) {
             Ok(true) => Next::Again,
             Ok(false) => {
@@ -74,6 +77,14 @@ impl Jobs {
             self.tree.set_steps(steps);
             return Ok(());
         }
+        if let Some(buffers) = self.limits.write_buffers() {
+            let background = Arc::downgrade(&self.background);
+            buffers.wake_with(move || {
+                if let Some(background) = background.upgrade() {
+                    background.announce(Role::Flush);
+                }
+            });
+        }
         self.background.join(self.clone())
     }
 
@@ -88,6 +99,7 @@ impl Jobs {
     fn do_background_step(&self) -> Result<bool> {
         let Some(choice) = self.context.env.spawner.choose_step(2) else { return Ok(false) };
         self.context.note_history();
+        write_buffers::serve_other_databases(self);
         let mut roles = [Role::Flush, Role::Compaction];
         roles.rotate_left(choice);
         let outcome =

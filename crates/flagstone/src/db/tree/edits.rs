@@ -14,7 +14,7 @@ use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;
 use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::output::JobOutput;
-use crate::db::tree::state::{LiveWal, State};
+use crate::db::tree::state::{LiveWal, OlderWals, State};
 use crate::env::Role;
 use crate::manifest::{self, ObsoleteFile, StateCopy, TableFile, Version, VersionEdit, VersionSet};
 use crate::options::BackgroundErrorReason;
@@ -41,11 +41,7 @@ impl Tree {
             state.leftovers.unsettled.extend(files);
         })?;
         state.damage.key_faults.note(&self.context, &removed, outputs);
-        for edit in added.into_iter().flatten() {
-            if let Some(family) = state.versions.family(edit.family) {
-                self.disk.note_added(&edit, &family.current);
-            }
-        }
+        self.disk.note_edits(added, &state.versions);
         Ok(())
     }
 
@@ -483,10 +479,7 @@ impl Tree {
             }
         }
         state.wals.archive = self.disk.load_archive()?;
-        self.disk.remove_trash_in(&file_name::archive(&self.context.wal_directory))?;
-        if self.context.wal_directory != self.context.path {
-            self.disk.remove_trash_in(&self.context.wal_directory)?;
-        }
+        self.disk.remove_trash_of_wals()?;
         let names = self.context.env.fs.list(&self.context.wal_directory)?;
         let is_obsolete = |number: &FileNumber| {
             *number < active && !state.wals.live.iter().any(|wal| wal.number == *number)
@@ -603,11 +596,4 @@ pub(in crate::db) struct Copy {
     /// The MANIFEST with its bytes, if its file says what `state` does.
     pub(in crate::db) manifest: Option<(FileNumber, u64)>,
     pub(in crate::db) state: StateCopy,
-}
-
-/// WALs before the active one, with their bytes.
-pub(in crate::db) struct OlderWals {
-    pub(in crate::db) archived: Vec<(FileNumber, u64)>,
-    pub(in crate::db) waiting: Vec<(FileNumber, u64)>,
-    pub(in crate::db) live: Vec<(FileNumber, u64)>,
 }

@@ -65,6 +65,7 @@ pub(super) trait Steps: Send + Sync {
 pub(super) struct Tree {
     context: Arc<Context>,
     disk: Arc<Disk>,
+    limits: Arc<Limits>,
     tables: Arc<Tables>,
     snapshots: Arc<SnapshotList>,
     background: Arc<Background>,
@@ -103,6 +104,7 @@ impl Tree {
         Self {
             context: below.context,
             disk: below.disk,
+            limits: below.limits,
             tables: below.tables,
             snapshots: below.snapshots,
             background: below.background,
@@ -271,6 +273,10 @@ impl Tree {
         self.context.check_writable()?;
         if self.control.is_stopped() {
             self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
+            if self.limits.write_buffers().is_some() {
+                // Another database may have freed memory.
+                self.update_stall(&mut state);
+            }
         }
         // Who waits for a flush need not hear of a compaction that found no room.
         if self.control.is_stopped() && !state.flushes_go_on() {

@@ -39,7 +39,7 @@ impl Tree {
         let written = self.context.statistics.get(Ticker::BytesWritten);
         state.pace.note_writes(now, written, self.control.lets_go_freely());
         let speeds = state.pace.speeds();
-        let by_memtables = self.memtables_stop_writers(state);
+        let by_memtables = self.memtables_stop_writers(state) | self.databases_stop_writers(state);
         state.memtables.stops += u64::from(by_memtables && !state.memtables.stop_writers);
         state.memtables.stop_writers = by_memtables;
         let stopped = by_memtables | self.wals_stop_writers(state);
@@ -155,11 +155,44 @@ impl Tree {
             return false;
         }
         Sometimes::MemtablesStoppedWriters.reached();
-        // Also those that would wait for more to be merged with.
+        self.flush_all_waiting(state);
+        true
+    }
+
+    /// Tells the manager of several databases what waits for a flush; whether writers are to wait
+    /// because the memtables of all have reached their limit.
+    fn databases_stop_writers(&self, state: &mut State) -> bool {
+        let Some(buffers) = self.limits.write_buffers() else { return false };
+        let waiting = state.families.values().flat_map(|known| known.immutable.iter());
+        buffers.set_waiting(waiting.map(|waiting| waiting.mem.bytes_in_use()).sum());
+        // Without threads nobody else flushes.
+        let may_wait = self.has_workers() || state.agenda.waiting().next().is_some();
+        if !may_wait || !buffers.stalls_writers() {
+            return false;
+        }
+        Sometimes::WriteBuffersStoppedWriters.reached();
+        self.flush_all_waiting(state);
+        true
+    }
+
+    /// Has memtables flushed that wait, also those that would wait for more to be merged with.
+    fn flush_all_waiting(&self, state: &mut State) {
         let waiting = state.families.values_mut().filter(|known| !known.immutable.is_empty());
         waiting.for_each(|known| known.flush_requested = true);
         self.announce_work(state);
-        true
+    }
+
+    /// Has the memtables flushed that wait; the family with the largest that is written to.
+    pub(in crate::db) fn flush_for_others(&self) -> Option<Arc<Family>> {
+        let mut state = self.state.lock();
+        self.flush_all_waiting(&mut state);
+        let filled = state.families.values().filter(|known| !known.mem.is_empty());
+        filled.max_by_key(|known| known.mem.bytes_in_use()).map(|known| known.family.clone())
+    }
+
+    /// Works out again whether writers have to wait.
+    pub(in crate::db) fn look_at_stall(&self) {
+        self.update_stall(&mut self.state.lock());
     }
 
     /// During recovery, the family with the largest memtable, if all together have what they may

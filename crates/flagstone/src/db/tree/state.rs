@@ -182,6 +182,13 @@ pub(in crate::db) struct State {
     pub(in crate::db) paused: Paused,
 }
 
+/// WALs before the active one, with their bytes.
+pub(in crate::db) struct OlderWals {
+    pub(in crate::db) archived: Vec<(FileNumber, u64)>,
+    pub(in crate::db) waiting: Vec<(FileNumber, u64)>,
+    pub(in crate::db) live: Vec<(FileNumber, u64)>,
+}
+
 impl State {
     pub(in crate::db) fn new(
         versions: VersionSet,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::base::sync::{ArcSwap, AtomicU64, Guard, Ordering};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
+use crate::cache::WriteBuffers;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::writing::direct_blob::UnsyncedBlobs;
@@ -231,12 +232,31 @@ impl WriteTarget {
 
 /// Bytes of the memtables that take writes, but for empty ones.
 #[derive(Default)]
-pub(in crate::db) struct MemtableBytes(AtomicU64);
+pub(in crate::db) struct MemtableBytes {
+    sum: AtomicU64,
+    /// Counts them, too, if several databases have one limit.
+    together: Option<Arc<WriteBuffers>>,
+}
 
 impl MemtableBytes {
+    pub(in crate::db::writing) fn new(together: Option<Arc<WriteBuffers>>) -> Self {
+        Self { sum: AtomicU64::new(0), together }
+    }
+
+    /// Whether the memtables of several databases have reached a limit.
+    #[inline]
+    pub(in crate::db::writing) fn are_full_together(&self) -> bool {
+        self.together.as_ref().is_some_and(|buffers| buffers.is_full())
+    }
+
+    /// Whether this database is to switch its largest memtable then.
+    pub(in crate::db::writing) fn takes_switch(&self) -> bool {
+        self.together.as_ref().is_some_and(|buffers| buffers.takes_switch())
+    }
+
     #[inline]
     pub(in crate::db) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.sum.load(Ordering::Relaxed)
     }
 }
 
@@ -248,7 +268,11 @@ impl Destination {
         let now = self.mem.bytes_in_use();
         if now > self.counted.load(Ordering::Relaxed) {
             let before = self.counted.fetch_max(now, Ordering::Relaxed);
-            sum.0.fetch_add(now.saturating_sub(before), Ordering::Relaxed);
+            let more = now.saturating_sub(before);
+            sum.sum.fetch_add(more, Ordering::Relaxed);
+            if let Some(buffers) = &sum.together {
+                buffers.grow(more);
+            }
         }
     }
 
@@ -266,7 +290,10 @@ impl Destination {
     /// Takes it off the sum. What a writer still adds is not counted.
     fn count_no_more(&self, sum: &MemtableBytes) {
         let counted = self.counted.swap(u64::MAX, Ordering::Relaxed);
-        sum.0.fetch_sub(counted, Ordering::Relaxed);
+        sum.sum.fetch_sub(counted, Ordering::Relaxed);
+        if let Some(buffers) = &sum.together {
+            buffers.shrink(counted);
+        }
     }
 }
 

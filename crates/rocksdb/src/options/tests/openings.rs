@@ -10,7 +10,7 @@ use crate::env::Env;
 use crate::error::ErrorKind;
 use crate::options::{
     BlockBasedIndexType, BlockBasedOptions, MemtableFactory, Opened, Opening, Options,
-    WriteBufferManager,
+    SstFileManager, WriteBufferManager,
 };
 use crate::statistics::{Histogram, Ticker};
 
@@ -126,20 +126,51 @@ fn databases_share_the_limit_of_a_write_buffer_manager() {
     let (mut options, _) = in_memory();
     let manager = WriteBufferManager::new_write_buffer_manager(8 << 20, true);
     options.set_write_buffer_manager(&manager);
-    let limit = |db: &Db| db.options().db_write_buffer_size;
     let (first_opened, first) = open(&options, "/one");
-    assert_eq!(limit(&first), 8 << 20);
     let (second_opened, second) = open(&options, "/two");
-    assert_eq!((limit(&first), limit(&second)), (4 << 20, 4 << 20));
-    manager.set_allow_stall(false);
-    assert_eq!((limit(&first), limit(&second)), (8 << 20, 8 << 20));
-    drop((second_opened, second));
-    manager.set_buffer_size(3 << 20);
-    assert_eq!(limit(&first), 6 << 20);
     first.put("key", "value").unwrap();
-    assert!(manager.get_usage() > 0 && manager.enabled());
+    let of_first = manager.get_usage();
+    assert!(of_first > 0 && manager.enabled());
+    second.put("key", "value").unwrap();
+    assert!(manager.get_usage() > of_first);
+    drop((second_opened, second));
+    assert_eq!(manager.get_usage(), of_first);
+    manager.set_allow_stall(false);
+    manager.set_buffer_size(of_first);
+    assert_eq!(manager.get_buffer_size(), of_first);
+    // Memtables that are full are switched by the next write, and flushed.
+    for _ in 0..2 {
+        first.put("key", vec![0; of_first]).unwrap();
+    }
+    first.wait_for_compactions().unwrap();
+    assert!(!first.live_files().is_empty());
     drop((first_opened, first));
     assert_eq!(manager.get_usage(), 0);
+}
+
+#[test]
+fn databases_share_the_limit_of_a_file_manager() {
+    let (mut options, env) = in_memory();
+    let manager = SstFileManager::new(&env);
+    options.set_sst_file_manager(&manager);
+    manager.set_delete_rate_bytes_per_second(-1);
+    assert_eq!(manager.get_delete_rate_bytes_per_second(), 0);
+    manager.set_max_trash_db_ratio(0.5);
+    assert!((manager.get_max_trash_db_ratio() - 0.5).abs() < 1e-9);
+    let (first_opened, first) = open(&options, "/one");
+    let (second_opened, second) = open(&options, "/two");
+    first.put("key", "value").unwrap();
+    first.flush_all().unwrap();
+    let size = manager.get_total_size();
+    assert!(size > 0 && !manager.is_max_allowed_space_reached());
+    manager.set_max_allowed_space_usage(size + 1);
+    second.put("key", "value").unwrap();
+    second.flush_all().unwrap();
+    assert!(manager.is_max_allowed_space_reached());
+    let error = crate::Error::from(second.put("key", "value").unwrap_err());
+    assert!(error.to_string().starts_with("IO error: Space limit reached: "), "{error}");
+    drop((first_opened, first, second_opened, second));
+    assert_eq!((manager.get_total_size(), manager.get_total_trash_size()), (0, 0));
 }
 
 #[test]

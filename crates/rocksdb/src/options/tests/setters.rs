@@ -320,6 +320,7 @@ const SHOWN_ELSEWHERE: &[&str] = &[
     "note",
     "set_env",
     "set_write_buffer_manager",
+    "set_sst_file_manager",
     "set_ratelimiter",
     "set_auto_tuned_ratelimiter",
     "set_row_cache",

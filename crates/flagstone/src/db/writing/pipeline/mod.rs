@@ -101,6 +101,7 @@ impl Pipeline {
         arenas: Arc<ArenaPool>,
     ) -> Self {
         let syncs = Arc::new(FileSyncs::new(below.context.clone()));
+        let write_buffers = below.limits.write_buffers().cloned();
         Self {
             admission: Admission::new(&below, &tree),
             wals: WalFiles::new(&below, &tree),
@@ -114,7 +115,7 @@ impl Pipeline {
             insertions: Insertions::new(below.snapshots),
             memtables: Memtables {
                 arenas,
-                bytes: MemtableBytes::default(),
+                bytes: MemtableBytes::new(write_buffers),
                 shown: ShownDestinations::default(),
                 is_any_full: AtomicBool::new(false),
             },

@@ -37,8 +37,10 @@ impl Pipeline {
         if self.wal_limit_reached(commit) {
             self.want_switch_of_oldest_wal(commit);
         }
-        if self.memtables_reach_limit() {
+        if self.memtables.bytes.get() >= self.limits.memtable_bytes() {
             commit.want_switch_of_largest(self.limits.memtable_bytes() / 2);
+        } else if self.memtables.bytes.are_full_together() && self.memtables.bytes.takes_switch() {
+            commit.want_switch_of_largest(0);
         }
         let wanted: Vec<ColumnFamilyId> = commit
             .targets
@@ -121,6 +123,7 @@ impl Pipeline {
     #[inline]
     pub(super) fn memtables_reach_limit(&self) -> bool {
         self.memtables.bytes.get() >= self.limits.memtable_bytes()
+            || self.memtables.bytes.are_full_together()
     }
 
     /// Whether the WALs together have grown so large that families which keep the oldest must be
