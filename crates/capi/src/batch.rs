@@ -135,9 +135,13 @@ c_api! {
     }
 
     fn rocksdb_writebatch_create_with_params(
-        reserved: usize, _most: usize, _protection: usize, _timestamp: usize
+        reserved: usize, _most: usize, protection: usize, _timestamp: usize
     ) -> *mut Tagged<Batch> {
-        make(Batch::of(flagstone::WriteBatch::with_capacity(reserved)))
+        let mut batch = flagstone::WriteBatch::with_capacity(reserved);
+        if protection > 0 {
+            batch.protect();
+        }
+        make(Batch::of(batch))
     }
 
     fn rocksdb_writebatch_clear(batch: &mut Batch) {
@@ -337,8 +341,10 @@ c_api! {
     }
 
     fn rocksdb_writebatch_verify_checksum(batch: &Batch, error) {
-        // Entries have no checksums of their own; what cannot be read is found.
-        flagstone::WriteBatch::from_bytes(batch.checked()?.data().to_vec())?;
+        let batch = batch.checked()?;
+        batch.verify_checksum()?;
+        // Without checksums, what cannot be read is found.
+        flagstone::WriteBatch::from_bytes(batch.data().to_vec())?;
     }
 }
 

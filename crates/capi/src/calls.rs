@@ -204,6 +204,7 @@ c_settings! { "rocksdb_writeoptions", WriteOptions, |o| {
     value u8, low_pri: o.engine.low_pri;
     value u8, memtable_insert_hint_per_batch: o.memtable_insert_hint_per_batch;
     choice i32, rate_limiter_priority: o.engine.rate_limiter_priority;
+    value usize, protection_bytes_per_key: o.engine.protection_bytes_per_key;
 } }
 
 c_settings! { "rocksdb_flushoptions", FlushOptions, |o| {

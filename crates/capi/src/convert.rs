@@ -6,8 +6,8 @@ use flagstone::backup::ShareFilesNaming;
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, ChecksumType, CompactionPri,
     CompactionStopStyle, CompactionStyle, CompressionType, DataBlockIndexType, IndexShortening,
-    IndexType, IoPriority, PrepopulateBlobCache, PrepopulateBlockCache, RateLimiterMode,
-    RecoveryMode,
+    IndexType, IoPriority, PrepopulateBlobCache, PrepopulateBlockCache, ProtectionBytes,
+    RateLimiterMode, RecoveryMode,
 };
 use flagstone::wal::WalCompression;
 
@@ -57,6 +57,17 @@ numbers! {
     u64 = u64, usize, u32, i32, i64;
     i64 = i64;
     usize = usize, i64, i32, u64;
+}
+
+/// What no option has is refused where it is used.
+impl Setting<usize> for u8 {
+    fn from_c(value: usize) -> Self {
+        Self::try_from(value).unwrap_or(Self::MAX)
+    }
+
+    fn to_c(&self) -> usize {
+        usize::from(*self)
+    }
 }
 
 impl Setting<f64> for f64 {
@@ -186,6 +197,13 @@ choices! {
         1 = RecoveryMode::AbsoluteConsistency,
         2 = RecoveryMode::PointInTimeRecovery,
         3 = RecoveryMode::SkipAnyCorruptedRecords,
+    }
+    ProtectionBytes {
+        0 = ProtectionBytes::None,
+        1 = ProtectionBytes::One,
+        2 = ProtectionBytes::Two,
+        4 = ProtectionBytes::Four,
+        8 = ProtectionBytes::Eight,
     }
     PrepopulateBlobCache {
         0 = PrepopulateBlobCache::Disable,

@@ -8,7 +8,7 @@ use flagstone_rocksdb::parts::has_no_effect;
 
 use crate::abi::{Out, handles};
 use crate::api::{c_api, c_settings, creates, destroys};
-use crate::convert::is_default;
+use crate::convert::{Choice, is_default};
 use crate::logger::log_level;
 
 /// Options.
@@ -231,7 +231,6 @@ c_settings! { "rocksdb_options", Options, |o| {
     known usize, memtable_huge_page_size: "memtable_huge_page_size";
     known u32, memtable_max_range_deletions: "memtable_max_range_deletions";
     known u32, memtable_op_scan_flush_trigger: "memtable_op_scan_flush_trigger";
-    known u32, memtable_protection_bytes_per_key: "memtable_protection_bytes_per_key";
     known u8, memtable_verify_per_key_checksum_on_seek: "memtable_verify_per_key_checksum_on_seek";
     known u32, min_tombstones_for_range_conversion: "min_tombstones_for_range_conversion";
     known u8, paranoid_memory_checks: "paranoid_memory_checks";
@@ -271,6 +270,22 @@ fn lend(text: &str, len: Out<usize>) -> *const c_char {
 
 // Those that also set the log, the statistics or a directory.
 c_api! {
+    fn rocksdb_options_set_memtable_protection_bytes_per_key(o: &mut Options, bytes: u32) {
+        let name = "memtable_protection_bytes_per_key";
+        let number = i32::try_from(bytes).unwrap_or(i32::MAX);
+        match Choice::from_number(number) {
+            Some(choice) => {
+                o.rdb.db.cf.settings.memtable_protection_bytes_per_key = choice;
+                o.accept(name);
+            }
+            None => o.refuse_number(name, number),
+        }
+    }
+
+    fn rocksdb_options_get_memtable_protection_bytes_per_key(o: &Options) -> u32 {
+        o.rdb.db.cf.settings.memtable_protection_bytes_per_key.bytes() as u32
+    }
+
     fn rocksdb_options_set_info_log_level(o: &mut Options, level: i32) {
         o.rdb.set_log_level(log_level(level));
     }

@@ -143,6 +143,7 @@ pub const CHOICES: &[Choice] = choices! {
         "write_buffer_size": &["1024", "4096", "16384", "65536"],
         "memtable_prefix_bloom_size_ratio": &["0.0", "0.01", "0.25"],
         "memtable_whole_key_filtering": BOOL,
+        "memtable_protection_bytes_per_key": &["0", "0", "1", "8"],
         "max_write_buffer_number": &["2", "3", "4", "6"],
         "level0_file_num_compaction_trigger": &["0", "1", "2", "4", "8"],
         "level0_slowdown_writes_trigger": &["-1", "2", "20"],

@@ -166,7 +166,7 @@ const FAMILY: &[Choice] = &[
     (RocksDb, "preclude_last_level_data_seconds", &["0", "1000"]),
     (RocksDb, "last_level_temperature", TEMPERATURES),
     (RocksDb, "default_write_temperature", TEMPERATURES),
-    (RocksDb, "memtable_protection_bytes_per_key", &["0", "8"]),
+    (Both, "memtable_protection_bytes_per_key", &["0", "8"]),
     (RocksDb, "block_protection_bytes_per_key", &["0", "8"]),
     (RocksDb, "memtable_max_range_deletions", &["0", "1"]),
     (RocksDb, "min_tombstones_for_range_conversion", &["0", "2"]),

@@ -1808,6 +1808,9 @@ ROCKSDB_API unsigned char rocksdb_writeoptions_get_ignore_missing_column_familie
     rocksdb_writeoptions_t* opt);
 ROCKSDB_API void rocksdb_writeoptions_set_no_slowdown(rocksdb_writeoptions_t* opt, unsigned char v);
 ROCKSDB_API unsigned char rocksdb_writeoptions_get_no_slowdown(rocksdb_writeoptions_t* opt);
+ROCKSDB_API void rocksdb_writeoptions_set_protection_bytes_per_key(
+    rocksdb_writeoptions_t* opt, size_t v);
+ROCKSDB_API size_t rocksdb_writeoptions_get_protection_bytes_per_key(rocksdb_writeoptions_t* opt);
 ROCKSDB_API void rocksdb_writeoptions_set_low_pri(rocksdb_writeoptions_t* opt, unsigned char v);
 ROCKSDB_API unsigned char rocksdb_writeoptions_get_low_pri(rocksdb_writeoptions_t* opt);
 ROCKSDB_API void rocksdb_writeoptions_set_memtable_insert_hint_per_batch(

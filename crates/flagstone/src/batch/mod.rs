@@ -3,6 +3,7 @@
 mod format;
 mod markers;
 mod operation;
+pub(crate) mod protection;
 #[cfg(test)]
 mod tests;
 mod view;

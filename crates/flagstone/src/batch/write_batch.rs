@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::format::*;
+use super::protection::BatchProtection;
 use super::view::{BatchIter, BatchView};
 use crate::base::coding::{fixed32_at, put_varint32};
 use crate::base::entity::encode_unsorted;
@@ -35,11 +36,13 @@ const FIELDS_SIZE_MAX: usize = 1 + 5 + 5 + 5;
 /// The batch is kept in the WAL's format, so writing it copies nothing. Column families are stored
 /// by their ids: an operation for a family of another database goes to the family with the same id
 /// in the database that is written to.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct WriteBatch {
     /// Header and operations; never shorter than the header.
     bytes: Vec<u8>,
     save_points: Vec<SavePoint>,
+    /// Checksums of the operations, if they have any.
+    protection: Option<Box<BatchProtection>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +61,7 @@ impl WriteBatch {
     pub fn with_capacity(bytes: usize) -> Self {
         let mut data = Vec::with_capacity(bytes.max(HEADER_SIZE));
         data.resize(HEADER_SIZE, 0);
-        Self { bytes: data, save_points: Vec::new() }
+        Self { bytes: data, save_points: Vec::new(), protection: None }
     }
 
     /// Takes over the bytes of a batch, for example from a WAL or the network, after validating
@@ -68,7 +71,7 @@ impl WriteBatch {
     /// `Corruption`: the bytes are no batch. `InvalidArgument`: see [`WriteBatch::put`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         BatchView::parse(&bytes)?.validate()?;
-        let batch = Self { bytes, save_points: Vec::new() };
+        let batch = Self { bytes, save_points: Vec::new(), protection: None };
         if batch.byte_size() > MAX_ENTRY_SIZE {
             batch.check_sizes()?;
         }
@@ -251,6 +254,7 @@ impl WriteBatch {
         check_size("log data", data.len(), MAX_LOG_DATA_SIZE)?;
         self.bytes.push(LOG_DATA);
         self.push_lps(data);
+        self.note_added();
         Ok(())
     }
 
@@ -263,6 +267,7 @@ impl WriteBatch {
     pub(crate) fn push_encoded(&mut self, operation: &[u8], is_counted: bool) -> Result<()> {
         self.add_to_count(u32::from(is_counted))?;
         self.bytes.extend_from_slice(operation);
+        self.note_added();
         Ok(())
     }
 
@@ -283,6 +288,7 @@ impl WriteBatch {
         self.bytes.clear();
         self.bytes.resize(HEADER_SIZE, 0);
         self.save_points.clear();
+        self.note_removed();
     }
 
     /// Size in bytes, including the header.
@@ -293,7 +299,8 @@ impl WriteBatch {
 
     /// Bytes of memory in use.
     pub(crate) fn memory_usage(&self) -> usize {
-        self.bytes.capacity() + self.save_points.capacity() * size_of::<SavePoint>()
+        let protection = self.protection.as_ref().map_or(0, |sums| sums.memory_usage());
+        self.bytes.capacity() + self.save_points.capacity() * size_of::<SavePoint>() + protection
     }
 
     /// Header and operations, as written to the WAL.
@@ -320,6 +327,7 @@ impl WriteBatch {
     pub fn append(&mut self, other: &Self) -> Result<()> {
         self.add_to_count(other.count())?;
         self.bytes.extend_from_slice(other.body());
+        self.note_added();
         Ok(())
     }
 
@@ -337,6 +345,7 @@ impl WriteBatch {
         let SavePoint { size, count } = self.take_save_point()?;
         self.bytes.truncate(size);
         self.set_count(count);
+        self.note_removed();
         Ok(())
     }
 
@@ -387,6 +396,7 @@ impl WriteBatch {
         self.push_tag(tags, cf);
         self.push_lps(a);
         self.push_lps(b);
+        self.note_added();
         Ok(())
     }
 
@@ -397,7 +407,21 @@ impl WriteBatch {
         self.bytes.reserve(FIELDS_SIZE_MAX + key.len());
         self.push_tag(tags, cf);
         self.push_lps(key);
+        self.note_added();
         Ok(())
+    }
+
+    #[inline]
+    fn note_added(&mut self) {
+        if let Some(protection) = &mut self.protection {
+            protection.extend(&self.bytes[HEADER_SIZE..]);
+        }
+    }
+
+    fn note_removed(&mut self) {
+        if let Some(protection) = &mut self.protection {
+            protection.truncate(self.bytes.len() - HEADER_SIZE);
+        }
     }
 
     #[inline]
@@ -455,6 +479,42 @@ fn check_size(what: &str, bytes: usize, max: usize) -> Result<()> {
         "{what} of {bytes} bytes is too long; at most {max} bytes are allowed"
     )))
 }
+
+/// Checksums of operations.
+impl WriteBatch {
+    /// Gives each operation a checksum, also those that are added later, for memory that changes by
+    /// itself. Writing the batch then compares them, before it is logged and before it is inserted
+    /// into memtables.
+    pub fn protect(&mut self) {
+        self.protection.get_or_insert_default();
+        self.note_added();
+    }
+
+    /// Whether operations have checksums.
+    #[inline]
+    pub fn is_protected(&self) -> bool {
+        self.protection.is_some()
+    }
+
+    /// Compares the operations with their checksums, if they have some.
+    ///
+    /// # Errors
+    /// `Corruption` if an operation is not what it was when it was added.
+    #[doc(alias = "VerifyChecksum")]
+    #[inline]
+    pub fn verify_checksum(&self) -> Result<()> {
+        self.protection.as_ref().map_or(Ok(()), |protection| protection.verify(self.body()))
+    }
+}
+
+/// By their bytes and save points; whether operations have checksums does not matter.
+impl PartialEq for WriteBatch {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes && self.save_points == other.save_points
+    }
+}
+
+impl Eq for WriteBatch {}
 
 impl Default for WriteBatch {
     fn default() -> Self {

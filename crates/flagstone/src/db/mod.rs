@@ -47,6 +47,8 @@ mod parts_tests;
 mod pins;
 mod poison;
 mod properties;
+#[cfg(test)]
+mod protection_tests;
 mod ranges;
 mod reading;
 mod settings;

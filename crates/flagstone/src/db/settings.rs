@@ -78,6 +78,7 @@ pub(super) fn memtable_settings(
     }
     settings.arena_pool = Some(pool.clone());
     settings.filter = memtable_filter_settings(db, options);
+    settings.protection_bytes = options.memtable_protection_bytes_per_key.bytes();
     settings
 }
 

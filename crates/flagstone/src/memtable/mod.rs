@@ -8,6 +8,7 @@
 //! - `vector`: for bulk loads
 //! - `prefix_hash`: for lookups and walks within prefixes
 //! - `filter`: a Bloom filter over it
+//! - `protection`: a checksum with each entry
 //! - `record`: an entry in memory
 //! - `key_prefix`: leading bytes as numbers, which spare most comparisons
 //! - `arena`: where nodes and entries lie
@@ -21,6 +22,7 @@ mod filter;
 mod index;
 mod key_prefix;
 mod prefix_hash;
+pub(crate) mod protection;
 mod range_deletes;
 mod record;
 mod shared_arena;

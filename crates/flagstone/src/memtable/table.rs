@@ -9,6 +9,7 @@ use super::counts::{Addition, Counts};
 use super::filter::{FilteredCursor, MemTableFilter, MemTableFilterSettings};
 use super::index::{Index, IndexWriter};
 use super::prefix_hash::{PrefixCursor, PrefixHash, PrefixHashWriter};
+use super::protection::{ProtectedCursor, Protection};
 use super::range_deletes::{RangeDeletes, RangeLook};
 use super::record::Entry;
 use super::skiplist::{ListCursor, SkipList, SkipListWriter};
@@ -52,6 +53,8 @@ pub struct MemTableSettings {
     pub arena_pool: Option<Arc<ArenaPool>>,
     /// A Bloom filter over the entries, if there is one.
     pub filter: Option<MemTableFilterSettings>,
+    /// Bytes of checksum with each entry, at most 8; 0 for none.
+    pub protection_bytes: usize,
 }
 
 impl Default for MemTableSettings {
@@ -61,6 +64,7 @@ impl Default for MemTableSettings {
             arena_block_size: 1 << 20,
             arena_pool: None,
             filter: None,
+            protection_bytes: 0,
         }
     }
 }
@@ -76,6 +80,7 @@ pub struct MemTable {
     index: AnyIndex,
     range_deletes: RangeDeletes,
     filter: Option<Arc<MemTableFilter>>,
+    protection: Option<Protection>,
 }
 
 enum AnyIndex {
@@ -131,7 +136,8 @@ impl MemTable {
         let filter =
             filter.map(|filter| Arc::new(MemTableFilter::new(filter, settings.arena_pool.clone())));
         let account = settings.arena_pool.as_ref().map(|pool| pool.account().clone());
-        Self { comparator, index, range_deletes: RangeDeletes::new(account), filter }
+        let protection = Protection::new(settings.protection_bytes);
+        Self { comparator, index, range_deletes: RangeDeletes::new(account), filter, protection }
     }
 
     /// The order of the entries.
@@ -169,21 +175,67 @@ impl MemTable {
 
     /// Shows the versions of `user_key` that `snapshot` sees, newest first, until `visit` breaks.
     /// Range tombstones are not applied here.
+    ///
+    /// # Errors
+    /// `Corruption` if a version does not match its checksum, where entries have one.
+    #[inline]
     pub fn get<'a>(
         &'a self,
         user_key: &[u8],
         snapshot: SequenceNumber,
         visit: impl FnMut(SequenceNumber, ValueType, &'a [u8]) -> ControlFlow<()>,
-    ) {
+    ) -> Result<()> {
         if self.filter.as_ref().is_some_and(|filter| filter.rules_out(user_key)) {
-            return;
+            return Ok(());
+        }
+        if let Some(protection) = self.protection {
+            return self.get_protected(protection, user_key, snapshot, visit);
         }
         each_kind!(&self.index, AnyIndex, index => index.get(user_key, snapshot, visit));
+        Ok(())
+    }
+
+    fn get_protected<'a>(
+        &'a self,
+        protection: Protection,
+        user_key: &[u8],
+        snapshot: SequenceNumber,
+        mut visit: impl FnMut(SequenceNumber, ValueType, &'a [u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut failed = Ok(());
+        let checked = |sequence, kind, stored: &'a [u8]| {
+            let packed = pack_sequence_and_type(sequence, kind);
+            match protection.check(user_key, packed, stored) {
+                Ok(value) => visit(sequence, kind, value),
+                Err(error) => {
+                    failed = Err(error);
+                    ControlFlow::Break(())
+                }
+            }
+        };
+        each_kind!(&self.index, AnyIndex, index => index.get(user_key, snapshot, checked));
+        failed
     }
 
     /// A cursor over the point entries; it keeps them alive after the memtable is dropped. It shows
     /// at least what was added before it was made.
     pub fn iter(&self) -> MemTableIterator {
+        let entries = self.stored_entries();
+        self.protected(entries)
+    }
+
+    /// A cursor that checks entries, where they have checksums.
+    fn protected(&self, entries: MemTableIterator) -> MemTableIterator {
+        match self.protection {
+            None => entries,
+            Some(protection) => {
+                MemTableIterator::Protected(Box::new(ProtectedCursor::new(entries, protection)))
+            }
+        }
+    }
+
+    /// A cursor over the entries as they are stored.
+    fn stored_entries(&self) -> MemTableIterator {
         match &self.index {
             AnyIndex::BTree(index) => MemTableIterator::BTree(index.cursor()),
             AnyIndex::SkipList(index) => MemTableIterator::SkipList(index.cursor()),
@@ -197,8 +249,9 @@ impl MemTable {
     pub fn prefix_iter(&self) -> MemTableIterator {
         let entries = match &self.index {
             AnyIndex::PrefixHash(index) => MemTableIterator::PrefixHash(index.prefix_cursor()),
-            _ => self.iter(),
+            _ => self.stored_entries(),
         };
+        let entries = self.protected(entries);
         match self.filter.as_ref().filter(|filter| filter.has_prefixes()) {
             Some(filter) => MemTableIterator::Filtered(Box::new(FilteredCursor::new(
                 entries,
@@ -341,7 +394,10 @@ impl MemTableWriter<'_> {
         if let Some(filter) = &self.table.filter {
             filter.add(user_key);
         }
-        let entry = Entry { user_key, packed: pack_sequence_and_type(sequence, value_type), value };
+        let packed = pack_sequence_and_type(sequence, value_type);
+        let entry = Entry { user_key, packed, value };
+        let stored = self.table.protection.map(|protection| protection.protect(&entry));
+        let entry = Entry { value: stored.as_deref().unwrap_or(value), ..entry };
         let is_delete = matches!(
             value_type,
             ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp
@@ -380,6 +436,8 @@ pub enum MemTableIterator {
     PrefixHash(PrefixCursor),
     #[doc(hidden)]
     Filtered(Box<FilteredCursor<MemTableIterator>>),
+    #[doc(hidden)]
+    Protected(Box<ProtectedCursor<MemTableIterator>>),
 }
 
 /// The same expression for whichever cursor it is.
@@ -391,6 +449,7 @@ macro_rules! each_cursor {
             Self::Vector($cursor) => $call,
             Self::PrefixHash($cursor) => $call,
             Self::Filtered($cursor) => $call,
+            Self::Protected($cursor) => $call,
         }
     };
 }
@@ -441,6 +500,10 @@ impl InternalIterator for MemTableIterator {
     }
 
     fn status(&self) -> Result<()> {
-        Ok(())
+        match self {
+            Self::Filtered(cursor) => cursor.status(),
+            Self::Protected(cursor) => cursor.status(),
+            _ => Ok(()),
+        }
     }
 }

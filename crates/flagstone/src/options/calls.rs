@@ -108,6 +108,9 @@ pub struct WriteOptions {
     /// Priority with which the write first asks the database's rate limiter, if that limits writes;
     /// `None` (default) does not ask.
     pub rate_limiter_priority: Option<IoPriority>,
+    /// Bytes of checksum that each operation of the batch gets: 8, or 0 for none (default). They
+    /// are compared before the batch is logged, and before it is inserted into memtables.
+    pub protection_bytes_per_key: u8,
 }
 
 impl WriteOptions {
@@ -120,6 +123,7 @@ impl WriteOptions {
             low_pri: false,
             ignore_missing_column_families: false,
             rate_limiter_priority: None,
+            protection_bytes_per_key: 0,
         }
     }
 

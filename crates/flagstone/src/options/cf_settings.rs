@@ -7,6 +7,7 @@ use crate::base::compression::{CompressionOptions, CompressionType};
 
 use super::choices::{
     BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, PrepopulateBlobCache,
+    ProtectionBytes,
 };
 use super::data_path::DataPathList;
 use super::memtable_factory::MemTableFactory;
@@ -190,6 +191,10 @@ settings! {
     /// Adds whole keys to the memtable's Bloom filter. Lookups then check the whole key instead of
     /// its prefix.
     live memtable_whole_key_filtering: bool = false;
+    /// Bytes of checksum that each entry of a memtable has: 0, 1, 2, 4 or 8. Lookups, iterators and
+    /// flushes compare it; memory that has changed is then `Corruption`. Range deletions have none.
+    /// A change applies to the next memtable.
+    live memtable_protection_bytes_per_key: ProtectionBytes = ProtectionBytes::None;
     /// Omits the filters of tables that have nothing older below them. This saves most of the
     /// filters' memory, and costs a block read for each lookup of an absent key. For lookups that
     /// usually find their key.

@@ -253,7 +253,6 @@ pub const KNOWN: &[Known] = &[
     cf("memtable_insert_with_hint_prefix_extractor", &["nullptr"]),
     cf("memtable_max_range_deletions", &["0"]).one_version(),
     cf("memtable_op_scan_flush_trigger", &["0"]).one_version(),
-    cf("memtable_protection_bytes_per_key", &["0"]),
     cf("memtable_verify_per_key_checksum_on_seek", &["false", "0"]).one_version(),
     cf("min_tombstones_for_range_conversion", &["0"]).one_version(),
     cf("paranoid_memory_checks", &["false", "0"]).one_version(),

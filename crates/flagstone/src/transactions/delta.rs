@@ -94,13 +94,14 @@ impl Delta {
     /// What counts of `table` for `key`.
     pub(super) fn of(table: &MemTable, counting: &Counting, key: &[u8]) -> Self {
         let mut delta = Self::default();
-        table.get(key, SequenceNumber::MAX, |number, value_type, value| {
+        let looked = table.get(key, SequenceNumber::MAX, |number, value_type, value| {
             if counting.counts(number) {
                 delta.add(value_type, value)
             } else {
                 ControlFlow::Continue(())
             }
         });
+        looked.expect("no entry has a checksum");
         delta
     }
 

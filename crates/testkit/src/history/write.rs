@@ -48,6 +48,7 @@ impl Life {
             no_slowdown: self.any(6) == 0,
             ignore_missing_column_families: true,
             rate_limiter_priority: (self.any(8) == 0).then_some(IoPriority::User),
+            protection_bytes_per_key: if batch.count() % 2 == 0 { 8 } else { 0 },
         };
         let begun = self.fs.changes();
         self.write_in_the_end(&options, &batch).expect("a write");

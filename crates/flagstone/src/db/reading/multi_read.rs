@@ -135,8 +135,10 @@ impl Reader {
             planned: Vec::with_capacity(keys.len()),
         };
         for (at, key) in keys.iter().enumerate() {
-            if !search_memtables(current, key, snapshot, options, &mut batch.lookups[at]) {
-                batch.open.push(at);
+            match search_memtables(current, key, snapshot, options, &mut batch.lookups[at]) {
+                Ok(true) => {}
+                Ok(false) => batch.open.push(at),
+                Err(error) => batch.failures[at] = Some(error),
             }
         }
         while !batch.open.is_empty() {

@@ -78,7 +78,7 @@ impl Reader {
     ) -> Result<Lookup<Value>> {
         let mut lookup = Lookup::new();
         let mut covers = UncheckedTombstones::of(key, snapshot);
-        if !pass_memtables(current, key, snapshot, options, &mut covers, &mut lookup) {
+        if !pass_memtables(current, key, snapshot, options, &mut covers, &mut lookup)? {
             let target = KeyBuffer::for_seek(key, snapshot);
             let sought = LookupKey::new(target.as_key());
             self.search_tables(
@@ -381,9 +381,10 @@ pub(in crate::db) fn search_memtables(
     snapshot: SequenceNumber,
     options: &ReadOptions,
     lookup: &mut Lookup<Value>,
-) -> bool {
+) -> Result<bool> {
     let mut covers = UncheckedTombstones::of(key, snapshot);
-    pass_memtables(current, key, snapshot, options, &mut covers, lookup) || covers.settle(lookup)
+    let is_done = pass_memtables(current, key, snapshot, options, &mut covers, lookup)?;
+    Ok(is_done || covers.settle(lookup))
 }
 
 /// Searches the memtables; whether older sources do not matter, as far as `covers` was asked.
@@ -395,13 +396,18 @@ fn pass_memtables<'a>(
     options: &ReadOptions,
     covers: &mut UncheckedTombstones<'a>,
     lookup: &mut Lookup<Value>,
-) -> bool {
-    let is_done =
-        current.generations().any(|mem| pass_memtable(mem, key, snapshot, options, covers, lookup));
+) -> Result<bool> {
+    let mut is_done = false;
+    for mem in current.generations() {
+        if pass_memtable(mem, key, snapshot, options, covers, lookup)? {
+            is_done = true;
+            break;
+        }
+    }
     if !is_done && lookup.has_operands() {
         Sometimes::MergeAcrossLevels.reached();
     }
-    is_done
+    Ok(is_done)
 }
 
 /// Searches one memtable; whether older sources do not matter, as far as `covers` was asked.
@@ -412,17 +418,17 @@ fn pass_memtable<'a>(
     options: &ReadOptions,
     covers: &mut UncheckedTombstones<'a>,
     lookup: &mut Lookup<Value>,
-) -> bool {
+) -> Result<bool> {
     let covers_keys = mem.num_range_tombstones() > 0 && !options.ignore_range_deletions;
     let mut own = covers_keys.then_some(Tombstones::MemTable(mem));
     mem.get(key, snapshot, |sequence, kind: ValueType, value| -> ControlFlow<()> {
         covers.reach(&mut own, sequence, lookup)?;
         lookup.add(sequence, kind, Value::from(value.to_vec()))
-    });
+    })?;
     if let Some(own) = own {
         covers.pass(own, lookup);
     }
-    lookup.is_done()
+    Ok(lookup.is_done())
 }
 
 /// A table's part of the read options.

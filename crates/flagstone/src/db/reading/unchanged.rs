@@ -77,7 +77,7 @@ impl<'a> Unchanged<'a> {
         for Key { family, key, since } in &self.keys {
             // Memtables and tables of one super version: no flush is between them.
             let current = family.current.load_full();
-            if current.generations().any(|mem| is_in_memtable(mem, key, *since))
+            if is_in_memtables(&current, key, *since)?
                 || is_in_tables(reader, family, &current.version, key, *since)?
             {
                 return Err(is_changed(family, key));
@@ -114,7 +114,7 @@ impl<'a> Unchanged<'a> {
             {
                 return Ok(false);
             }
-            if current.generations().any(|mem| is_in_memtable(mem, key, *since)) {
+            if is_in_memtables(current, key, *since)? {
                 return Err(is_changed(family, key));
             }
         }
@@ -134,13 +134,22 @@ fn current_of<'a>(
     &asked[at].1
 }
 
-fn is_in_memtable(mem: &MemTable, key: &[u8], since: SequenceNumber) -> bool {
+fn is_in_memtables(current: &SuperVersion, key: &[u8], since: SequenceNumber) -> Result<bool> {
+    for mem in current.generations() {
+        if is_in_memtable(mem, key, since)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn is_in_memtable(mem: &MemTable, key: &[u8], since: SequenceNumber) -> Result<bool> {
     let mut newest = mem.covering_sequence(key, MAX_SEQUENCE_NUMBER);
     mem.get(key, MAX_SEQUENCE_NUMBER, |sequence, _, _| {
         newest = newest.max(sequence);
         ControlFlow::Break(())
-    });
-    newest > since
+    })?;
+    Ok(newest > since)
 }
 
 fn is_in_tables(

@@ -54,6 +54,9 @@ impl Admission {
                 "sync and disable_wal cannot be set together: without the WAL there is nothing to sync",
             ));
         }
+        if !matches!(options.protection_bytes_per_key, 0 | 8) {
+            return Err(Error::invalid_argument("protection_bytes_per_key must be 0 or 8"));
+        }
         self.context.check_writable()?;
         if options.low_pri && options.no_slowdown {
             self.check_gives_way()?;

@@ -78,7 +78,7 @@ fn merge_now(
 /// How many of the newest entries of a key are operands, as far as that matters.
 fn newest_operands(mem: &MemTable, key: &[u8], most: u64) -> u64 {
     let mut count = 0;
-    mem.get(key, MAX_SEQUENCE_NUMBER, |_, kind, _| {
+    let looked = mem.get(key, MAX_SEQUENCE_NUMBER, |_, kind, _| {
         count += u64::from(kind == ValueType::Merge);
         if kind == ValueType::Merge && count < most {
             ControlFlow::Continue(())
@@ -86,5 +86,6 @@ fn newest_operands(mem: &MemTable, key: &[u8], most: u64) -> u64 {
             ControlFlow::Break(())
         }
     });
-    count
+    // What is damaged is left to readers.
+    if looked.is_ok() { count } else { 0 }
 }

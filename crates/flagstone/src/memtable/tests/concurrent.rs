@@ -108,10 +108,12 @@ fn read_while_written(
             };
             let (key, newest) = (shape.key(n), shape.newest(n, last));
             let mut found = None;
-            table.get(&key, last, |sequence, value_type, value| {
-                found = Some((sequence, value_type, value.to_vec()));
-                ControlFlow::Break(())
-            });
+            table
+                .get(&key, last, |sequence, value_type, value| {
+                    found = Some((sequence, value_type, value.to_vec()));
+                    ControlFlow::Break(())
+                })
+                .expect("no checksums");
             assert_eq!(found, Some((newest, ValueType::Value, key.clone())), "{n} of {last}");
             if n > cursor_last {
                 continue;
@@ -244,6 +246,7 @@ fn race_briefly(writers: u64, total: u64) {
             arena_block_size: 4096,
             arena_pool: Some(Arc::clone(&arena_pool)),
             filter: filter.filter(|_| shape == Shape::Scattered),
+            protection_bytes: 0,
         };
         let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
         let shared = Arc::new((table, Published::new(total)));
@@ -278,10 +281,12 @@ fn read_briefly(table: &MemTable, published: &Published, shape: Shape, forward: 
         if last > 0 {
             let key = shape.key(last);
             let mut found = None;
-            table.get(&key, last, |sequence, _, value| {
-                found = Some((sequence, value.to_vec()));
-                ControlFlow::Break(())
-            });
+            table
+                .get(&key, last, |sequence, _, value| {
+                    found = Some((sequence, value.to_vec()));
+                    ControlFlow::Break(())
+                })
+                .expect("no checksums");
             assert_eq!(found, Some((last, key)));
         }
         let covering = (1..=last).rev().find(|n| n % 4 < 2).unwrap_or(0);

@@ -249,10 +249,12 @@ fn a_visit_ends_when_it_has_seen_enough() {
             table.add(sequence, ValueType::Merge, b"k", &[sequence as u8]);
         }
         let mut seen = Vec::new();
-        table.get(b"k", 2, |sequence, _, _| {
-            seen.push(sequence);
-            ControlFlow::Break(())
-        });
+        table
+            .get(b"k", 2, |sequence, _, _| {
+                seen.push(sequence);
+                ControlFlow::Break(())
+            })
+            .expect("no checksums");
         assert_eq!(seen, [2]);
     });
 }

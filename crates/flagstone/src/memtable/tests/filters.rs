@@ -56,10 +56,12 @@ impl World {
 
     fn finds(&self, key: &[u8]) -> bool {
         let mut found = false;
-        self.table.get(key, u64::MAX, |_, _, _| {
-            found = true;
-            ControlFlow::Break(())
-        });
+        self.table
+            .get(key, u64::MAX, |_, _, _| {
+                found = true;
+                ControlFlow::Break(())
+            })
+            .expect("no checksums");
         found
     }
 }

@@ -84,6 +84,7 @@ fn measure_one(
             whole_keys: true,
             prefixes: None,
         }),
+        protection_bytes: 0,
     };
     let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
     let (name, make_key) = shape;
@@ -106,10 +107,12 @@ fn measure_one(
             for _ in 0..count {
                 make_key(random.u64(..count), &mut key);
                 *key.last_mut().unwrap() ^= change;
-                table.get(&key, u64::MAX, |_, _, value| {
-                    found += value.len();
-                    ControlFlow::Break(())
-                });
+                table
+                    .get(&key, u64::MAX, |_, _, value| {
+                        found += value.len();
+                        ControlFlow::Break(())
+                    })
+                    .expect("no checksums");
             }
         })
     };
@@ -165,6 +168,7 @@ fn insert_side_by_side(
         arena_block_size: 2 << 20,
         arena_pool: Some(Arc::clone(pool)),
         filter: None,
+        protection_bytes: 0,
     };
     let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
     let insert = |thread: u64| {

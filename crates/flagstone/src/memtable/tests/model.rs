@@ -12,10 +12,12 @@ pub(super) type Version = (SequenceNumber, ValueType, Vec<u8>);
 
 pub(super) fn versions(table: &MemTable, key: &[u8], snapshot: SequenceNumber) -> Vec<Version> {
     let mut seen = Vec::new();
-    table.get(key, snapshot, |sequence, value_type, value| {
-        seen.push((sequence, value_type, value.to_vec()));
-        ControlFlow::Continue(())
-    });
+    table
+        .get(key, snapshot, |sequence, value_type, value| {
+            seen.push((sequence, value_type, value.to_vec()));
+            ControlFlow::Continue(())
+        })
+        .expect("no checksums");
     seen
 }
 

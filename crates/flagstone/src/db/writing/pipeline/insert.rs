@@ -35,7 +35,8 @@ impl Pipeline {
     /// `first` on, but an empty range deletion takes none away from those after it.
     ///
     /// # Errors
-    /// As [`Turn::wait_for_earlier`], where the order matters.
+    /// As [`Turn::wait_for_earlier`], where the order matters; `Corruption` if an operation does
+    /// not match its checksum.
     #[inline]
     pub(super) fn insert(
         &self,
@@ -50,6 +51,11 @@ impl Pipeline {
         let destinations = || families.ids().filter_map(|id| pins.get(id));
         if destinations().any(merges_at_once) {
             turn.wait_for_earlier()?;
+        }
+        if let Err(error) = batch.verify_checksum() {
+            // It is logged, and in no memtable: only a replay makes both agree.
+            self.tree.fail(BackgroundErrorReason::Memtable, &error);
+            return Err(error);
         }
         let whole = WholeOrPoisoned(&self.tree);
         self.insert_all(pins, batch, first);

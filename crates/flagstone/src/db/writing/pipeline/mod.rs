@@ -16,6 +16,7 @@ mod held_back;
 mod insert;
 pub(in crate::db::writing) mod insertions;
 pub(in crate::db::writing) mod named;
+mod protected;
 pub(in crate::db::writing) mod steps;
 mod switch;
 pub(in crate::db) mod two_phase;

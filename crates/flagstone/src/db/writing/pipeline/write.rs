@@ -30,10 +30,10 @@ use crate::db::statistics::Ticker;
 use crate::db::writing::commit::{Commit, Pins};
 use crate::db::writing::condition::Condition;
 use crate::db::writing::direct_blob::{BlobsOfBatch, OwnFile, Source};
-use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::pipeline::insertions::Turn;
 use crate::db::writing::pipeline::named::NamedFamilies;
 use crate::db::writing::pipeline::steps::{CommitEnv, Committed, Numbers, Steps, is_sync_awaited};
+use crate::db::writing::pipeline::{Pipeline, protected};
 use crate::options::{BackgroundErrorReason, FlushReason, WriteOptions};
 use crate::wal;
 
@@ -72,12 +72,14 @@ impl Pipeline {
             Err(error) if self.disk.admit_deletions(batch, &error) => {}
             outcome => outcome?,
         }
+        protected::protect(options, batch);
         if bytes >= self.limits.direct_blob_min()
             && let Some((mut separated, blobs)) =
                 self.separate_values(Source::Batch(batch), options)?
         {
             let _copied =
                 self.tables.account().hold_large(MemoryKind::Writes, separated.memory_usage());
+            let options = &protected::separated(options, batch)?;
             let committed = self.commit(options, &mut separated, blobs, bytes, condition);
             batch.set_sequence(separated.sequence());
             return committed;
@@ -234,6 +236,7 @@ impl Pipeline {
     ) -> Result<Appended<'a>> {
         let mut steps = Steps::new(locked, options.sync);
         steps.check(|locked| locked.check(batch, options).and_then(|()| condition.check()))?;
+        protected::verify(options, batch)?;
         steps.number(batch)?;
         let logged = if options.disable_wal { None } else { Some(steps.append(batch)?) };
         if logged.is_none() && !batch.is_empty() {
