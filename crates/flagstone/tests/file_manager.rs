@@ -130,6 +130,16 @@ fn writes_stop_at_the_allowed_space_and_go_on_below_it() {
     manager.set_max_allowed_space_usage(manager.total_size() + 1);
     db.resume().expect("there is room");
     db.put("later", "1").expect("a put");
+    // A database opens where too much is taken, and is read.
+    manager.set_max_allowed_space_usage(1);
+    drop(db);
+    let db = Db::open("/db", &options(&env, &manager)).expect("a database");
+    assert_eq!(db.get("later").expect("a read").expect("a value"), "1");
+    let error = db.put("more", "1").expect_err("too much space is taken");
+    assert_eq!(error.subcode(), SubCode::SpaceLimit);
+    manager.set_max_allowed_space_usage(0);
+    db.resume().expect("there is no limit");
+    db.put("more", "1").expect("a put");
 }
 
 #[test]

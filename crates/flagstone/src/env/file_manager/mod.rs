@@ -31,7 +31,7 @@ use std::sync::Arc;
 use super::threads::{JobLimits, Member, MemberId, Next, Role, Seats};
 use super::{BackgroundThreads, Env, FileSystem};
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
-use crate::base::{Error, Result, Sometimes, SubCode, file_name};
+use crate::base::{Error, Result, Sometimes, file_name};
 use space::Space;
 use trash::{Trash, TrashFile};
 
@@ -91,7 +91,7 @@ impl SstFileManager {
     }
 
     /// Bytes that tables, blob files and trash may take; 0 for no limit. Once they take as much,
-    /// writes fail with subcode [`SubCode::SpaceLimit`], until they take less or the limit is
+    /// writes fail with subcode `SpaceLimit`, until they take less or the limit is
     /// raised.
     pub fn set_max_allowed_space_usage(&self, bytes: u64) {
         self.space.lock().max_allowed = bytes;
@@ -260,7 +260,8 @@ impl TrackedFiles {
     /// `IoError`; with subcode `PathNotFound` if it is not there.
     pub(crate) fn delete(&self, path: &Path) -> Result<()> {
         if self.manager.trash.is_wanted(self.manager.total_size()) {
-            let size = self.fs.metadata(path)?.size;
+            let size =
+                self.fs.metadata(path).inspect_err(|error| self.note_gone(path, error))?.size;
             let target = self.free_name(path)?;
             match self.fs.rename(path, &target) {
                 Ok(()) => {
@@ -272,15 +273,23 @@ impl TrackedFiles {
                     self.discard(target, size);
                     return Ok(());
                 }
-                Err(error) if error.subcode() == SubCode::PathNotFound => return Err(error),
+                Err(error) if error.is_not_found() => {
+                    self.note_gone(path, &error);
+                    return Err(error);
+                }
                 Err(error) => tracing::warn!(%error, "an obsolete file is removed at once"),
             }
         }
-        let removed = self.fs.remove(path);
-        if removed.as_ref().err().is_none_or(Error::is_not_found) {
+        self.fs.remove(path).inspect_err(|error| self.note_gone(path, error))?;
+        self.manager.space.lock().remove(self.database, path);
+        Ok(())
+    }
+
+    /// A file that is not there is not counted.
+    fn note_gone(&self, path: &Path, error: &Error) {
+        if error.is_not_found() {
             self.manager.space.lock().remove(self.database, path);
         }
-        removed
     }
 
     /// Removes trash of an earlier life of the database, as [`Self::delete`] does.
