@@ -1,12 +1,14 @@
 //! The order of user keys.
 //!
-//! The two built-in orders are compared without a virtual call; any other is a [`UserComparator`].
+//! The built-in orders are compared without a virtual call; any other is a [`UserComparator`]. An
+//! order may have keys end in timestamps (see [`super::timestamp`]).
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
 use super::error::{Error, Result};
+use super::timestamp::{self, U64_SIZE};
 
 /// A total order on user keys, supplied by the application.
 ///
@@ -18,6 +20,34 @@ pub trait UserComparator: Send + Sync {
 
     /// Compares two user keys.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+
+    /// The bytes of the timestamp that each key ends in; 0 if keys have none.
+    ///
+    /// With timestamps, `compare` orders by key without timestamp first and then by timestamp,
+    /// newest first. The timestamp of only `0xff` bytes must be the newest, that of only zero bytes
+    /// the oldest.
+    fn timestamp_size(&self) -> usize {
+        0
+    }
+
+    /// Compares two timestamps: `Greater` if `a` is newer.
+    fn compare_timestamps(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.compare(b, a)
+    }
+
+    /// Compares two keys without regard to the timestamps that they end in, where their flags say
+    /// that they end in one.
+    fn compare_without_timestamps(
+        &self,
+        (a, a_has_timestamp): (&[u8], bool),
+        (b, b_has_timestamp): (&[u8], bool),
+    ) -> Ordering {
+        let size = self.timestamp_size();
+        let bare =
+            |key, has_timestamp| if has_timestamp { timestamp::strip(key, size) } else { key };
+        let (a, b) = (bare(a, a_has_timestamp), bare(b, b_has_timestamp));
+        self.compare(&timestamp::last_of(a, size), &timestamp::last_of(b, size))
+    }
 
     /// May shorten `start` to any key `k` with `start <= k < limit`, to make index blocks smaller.
     fn find_shortest_separator(&self, _start: &mut Vec<u8>, _limit: &[u8]) {}
@@ -49,6 +79,32 @@ impl UserComparator for UnknownOrder {
     }
 }
 
+/// An order of keys with timestamps that does not look at the timestamps.
+struct Grouping(Comparator);
+
+impl UserComparator for Grouping {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.0.compare_keys(a, b)
+    }
+}
+
+/// An application's order of keys with timestamps, for keys without.
+struct Bare(Arc<dyn UserComparator>);
+
+impl UserComparator for Bare {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.0.compare_without_timestamps((a, false), (b, false))
+    }
+}
+
 /// The order of a column family's keys.
 #[derive(Clone, Default)]
 pub enum Comparator {
@@ -57,6 +113,10 @@ pub enum Comparator {
     Bytewise,
     /// The reverse of `Bytewise`: `rocksdb.ReverseBytewiseComparator`.
     ReverseBytewise,
+    /// `Bytewise` with 64-bit timestamps: `leveldb.BytewiseComparator.u64ts`.
+    BytewiseU64Ts,
+    /// `ReverseBytewise` with 64-bit timestamps: `rocksdb.ReverseBytewiseComparator.u64ts`.
+    ReverseBytewiseU64Ts,
     /// The application's own.
     Custom(Arc<dyn UserComparator>),
 }
@@ -70,6 +130,8 @@ impl Comparator {
         match name {
             "leveldb.BytewiseComparator" => Ok(Self::Bytewise),
             "rocksdb.ReverseBytewiseComparator" => Ok(Self::ReverseBytewise),
+            "leveldb.BytewiseComparator.u64ts" => Ok(Self::BytewiseU64Ts),
+            "rocksdb.ReverseBytewiseComparator.u64ts" => Ok(Self::ReverseBytewiseU64Ts),
             _ => Err(Error::not_supported(format!(
                 "comparator '{name}' is not built in; open the database from a program that supplies it"
             ))),
@@ -92,6 +154,8 @@ impl Comparator {
         match self {
             Self::Bytewise => "leveldb.BytewiseComparator",
             Self::ReverseBytewise => "rocksdb.ReverseBytewiseComparator",
+            Self::BytewiseU64Ts => "leveldb.BytewiseComparator.u64ts",
+            Self::ReverseBytewiseU64Ts => "rocksdb.ReverseBytewiseComparator.u64ts",
             Self::Custom(custom) => custom.name(),
         }
     }
@@ -103,6 +167,64 @@ impl Comparator {
             Self::Bytewise => a.cmp(b),
             Self::ReverseBytewise => b.cmp(a),
             Self::Custom(custom) => custom.compare(a, b),
+            Self::BytewiseU64Ts | Self::ReverseBytewiseU64Ts => {
+                let timestamp = |key| timestamp::split(key, U64_SIZE).1;
+                let newest_first = || self.compare_timestamps(timestamp(b), timestamp(a));
+                self.compare_keys(a, b).then_with(newest_first)
+            }
+        }
+    }
+
+    /// The bytes of the timestamp that each key ends in; 0 if keys have none.
+    #[inline]
+    pub fn timestamp_size(&self) -> usize {
+        match self {
+            Self::Bytewise | Self::ReverseBytewise => 0,
+            Self::BytewiseU64Ts | Self::ReverseBytewiseU64Ts => U64_SIZE,
+            Self::Custom(custom) => custom.timestamp_size(),
+        }
+    }
+
+    /// Compares two keys without regard to the timestamps that they end in.
+    pub fn compare_keys(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let bare = |key| timestamp::strip(key, U64_SIZE);
+        match self {
+            Self::Bytewise | Self::ReverseBytewise => self.compare(a, b),
+            Self::BytewiseU64Ts => bare(a).cmp(bare(b)),
+            Self::ReverseBytewiseU64Ts => bare(b).cmp(bare(a)),
+            Self::Custom(custom) if custom.timestamp_size() == 0 => custom.compare(a, b),
+            Self::Custom(custom) => custom.compare_without_timestamps((a, true), (b, true)),
+        }
+    }
+
+    /// Compares two timestamps: `Greater` if `a` is newer.
+    pub fn compare_timestamps(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match (self, timestamp::to_u64(a), timestamp::to_u64(b)) {
+            (Self::Custom(custom), _, _) => custom.compare_timestamps(a, b),
+            (_, Some(a), Some(b)) => a.cmp(&b),
+            // From a damaged file.
+            _ => a.cmp(b),
+        }
+    }
+
+    /// The order of keys that end in timestamps by which all versions of a key are equal; for keys
+    /// without timestamps, this order.
+    #[must_use]
+    pub fn grouping(&self) -> Self {
+        match self.timestamp_size() {
+            0 => self.clone(),
+            _ => Self::Custom(Arc::new(Grouping(self.clone()))),
+        }
+    }
+
+    /// The order of the same keys without their timestamps.
+    #[must_use]
+    pub fn without_timestamps(&self) -> Self {
+        match self {
+            Self::Bytewise | Self::BytewiseU64Ts => Self::Bytewise,
+            Self::ReverseBytewise | Self::ReverseBytewiseU64Ts => Self::ReverseBytewise,
+            Self::Custom(custom) if custom.timestamp_size() == 0 => self.clone(),
+            Self::Custom(custom) => Self::Custom(Arc::new(Bare(custom.clone()))),
         }
     }
 
@@ -112,11 +234,18 @@ impl Comparator {
         matches!(self, Self::Bytewise)
     }
 
-    /// Whether keys with different bytes are always different. An application's order may treat
-    /// some as equal.
+    /// Whether this is none of an application's own: keys without timestamps are then the same only
+    /// if their bytes are.
+    #[inline]
+    pub fn is_built_in(&self) -> bool {
+        !matches!(self, Self::Custom(_))
+    }
+
+    /// Whether a key that a program looks for is stored with just these bytes. An application's
+    /// order may treat different bytes as equal, and timestamps are given beside the key.
     #[inline]
     pub fn tells_bytes_apart(&self) -> bool {
-        !matches!(self, Self::Custom(_))
+        matches!(self, Self::Bytewise | Self::ReverseBytewise)
     }
 
     /// Shortens `start` to some `k` with `start <= k < limit`, if that is simple.
@@ -124,6 +253,7 @@ impl Comparator {
         match self {
             Self::Bytewise => bytewise_separator(start, limit),
             Self::ReverseBytewise => reverse_bytewise_separator(start, limit),
+            Self::BytewiseU64Ts | Self::ReverseBytewiseU64Ts => {}
             Self::Custom(custom) => custom.find_shortest_separator(start, limit),
         }
     }
@@ -137,7 +267,7 @@ impl Comparator {
                     key.truncate(at + 1);
                 }
             }
-            Self::ReverseBytewise => {}
+            Self::ReverseBytewise | Self::BytewiseU64Ts | Self::ReverseBytewiseU64Ts => {}
             Self::Custom(custom) => custom.find_short_successor(key),
         }
     }

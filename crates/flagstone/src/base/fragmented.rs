@@ -15,7 +15,9 @@
 //!    fragment. Before, it asks bits that know of most keys in no fragment that they are not
 //!    (`covered_parts`, `covered_groups`).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::comparator::Comparator;
@@ -24,6 +26,7 @@ use super::key::InternalKey;
 use super::range_tombstone::{RangeTombstone, TruncatedRangeTombstones};
 use super::sorted_keys::SortedKeys;
 pub(crate) use super::sorted_keys::Within;
+use super::timestamp;
 
 /// A range over which the same tombstones lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +35,11 @@ pub struct Fragment<'a> {
     pub start: &'a [u8],
     /// The first key no longer covered.
     pub end: &'a [u8],
-    /// The tombstones' sequence numbers, descending, without repetition; never empty.
+    /// The tombstones' sequence numbers, descending, without repetition; never empty. Where keys
+    /// have timestamps, a number may come again with another timestamp.
     pub sequences: &'a [SequenceNumber],
+    /// The timestamp of each of them, one behind the other; empty where keys have none.
+    pub timestamps: &'a [u8],
 }
 
 impl Fragment<'_> {
@@ -49,6 +55,36 @@ impl Fragment<'_> {
 pub(super) fn visible_of(sequences: &[SequenceNumber], snapshot: SequenceNumber) -> SequenceNumber {
     let newer = sequences.partition_point(|&sequence| sequence > snapshot);
     sequences.get(newer).copied().unwrap_or(0)
+}
+
+/// Which of the tombstones over a place are seen.
+#[derive(Debug, Clone, Copy)]
+pub struct Sight<'a> {
+    /// The order of the keys.
+    pub comparator: &'a Comparator,
+    /// The newest sequence number.
+    pub snapshot: SequenceNumber,
+    /// The newest timestamp; `None` for any.
+    pub as_of: Option<&'a [u8]>,
+}
+
+impl Sight<'_> {
+    /// The largest of these descending numbers that is seen, or 0.
+    pub(super) fn first_of(
+        &self,
+        sequences: &[SequenceNumber],
+        timestamps: &[u8],
+    ) -> SequenceNumber {
+        let Some(as_of) = self.as_of.filter(|as_of| !as_of.is_empty()) else {
+            return visible_of(sequences, self.snapshot);
+        };
+        let is_seen = |&(sequence, timestamp): &(&SequenceNumber, &[u8])| {
+            *sequence <= self.snapshot
+                && self.comparator.compare_timestamps(timestamp, as_of).is_le()
+        };
+        let stamped = sequences.iter().zip(timestamps.chunks_exact(as_of.len()));
+        stamped.into_iter().find(is_seen).map_or(0, |(sequence, _)| *sequence)
+    }
 }
 
 /// Which sequence numbers of overlapping tombstones are kept.
@@ -71,11 +107,17 @@ pub struct RangeTombstoneRef<'a> {
     pub end: &'a [u8],
     /// Entries with smaller sequence numbers are deleted.
     pub sequence: SequenceNumber,
+    /// Where keys have timestamps: deletes entries with this one and older ones. Otherwise empty.
+    pub timestamp: &'a [u8],
 }
 
-impl<'a> From<&'a RangeTombstone> for RangeTombstoneRef<'a> {
-    fn from(tombstone: &'a RangeTombstone) -> Self {
-        Self { start: &tombstone.start, end: &tombstone.end, sequence: tombstone.sequence }
+impl<'a> RangeTombstoneRef<'a> {
+    /// One as it is stored: where keys have timestamps, start and end are stored with that of the
+    /// deletion.
+    pub fn stored(tombstone: &'a RangeTombstone, comparator: &Comparator) -> Self {
+        let (_, timestamp) = timestamp::split(&tombstone.start, comparator.timestamp_size());
+        let (start, end) = (&tombstone.start, &tombstone.end);
+        Self { start, end, sequence: tombstone.sequence, timestamp }
     }
 }
 
@@ -97,7 +139,9 @@ pub struct FragmentedRangeTombstones {
     comparator: Comparator,
     fragments: Vec<Stored>,
     sequences: Vec<SequenceNumber>,
-    /// The start and the end of each fragment.
+    /// Where keys have timestamps: that of each sequence number, one behind the other.
+    timestamps: Vec<u8>,
+    /// The start and the end of each fragment; where keys have timestamps, with the greatest one.
     bounds: SortedKeys,
     /// The smallest and the largest of the fragments' newest sequence numbers.
     newest: (SequenceNumber, SequenceNumber),
@@ -107,7 +151,8 @@ impl FragmentedRangeTombstones {
     /// Fragments tombstones given in any order, and keeps all of their sequence numbers; empty and
     /// inverted ranges are dropped.
     pub fn new(comparator: &Comparator, tombstones: Vec<RangeTombstone>) -> Self {
-        Self::keeping(Keep::All, comparator, tombstones.iter().map(RangeTombstoneRef::from))
+        let stored = tombstones.iter().map(|one| RangeTombstoneRef::stored(one, comparator));
+        Self::keeping(Keep::All, comparator, stored)
     }
 
     /// Those of a table; `None` if its ranges are nested so deeply that the sequence numbers of all
@@ -115,7 +160,8 @@ impl FragmentedRangeTombstones {
     /// one number for each tombstone.
     pub fn of_table(comparator: &Comparator, tombstones: &[RangeTombstone]) -> Option<Self> {
         let most = NUMBERS_MIN.max(2 * tombstones.len());
-        Self::sweep(Keep::All, comparator, tombstones.iter().map(RangeTombstoneRef::from), most)
+        let stored = tombstones.iter().map(|one| RangeTombstoneRef::stored(one, comparator));
+        Self::sweep(Keep::All, comparator, stored, most)
     }
 
     /// The same for some of the sequence numbers. Linear where the tombstones come in a few
@@ -135,43 +181,50 @@ impl FragmentedRangeTombstones {
         tombstones: impl Iterator<Item = RangeTombstoneRef<'a>>,
         most: usize,
     ) -> Option<Self> {
-        let mut cuts: Vec<(&[u8], Cut)> = Vec::with_capacity(2 * tombstones.size_hint().0);
+        let stamp_size = comparator.timestamp_size();
+        // A reader may ask for any timestamp.
+        let keep = if stamp_size == 0 { keep } else { Keep::All };
+        let whole = |key: &'a [u8]| timestamp::opening(key, stamp_size);
+        let mut cuts: Vec<(Cow<'a, [u8]>, Cut<'a>)> =
+            Vec::with_capacity(2 * tombstones.size_hint().0);
         // Where ranges begin and end is a question of the order.
         let is_range = |one: &RangeTombstoneRef<'_>| {
-            comparator.compare(one.start, one.end).is_lt() && !comparator.is_unknown()
+            comparator.compare_keys(one.start, one.end).is_lt() && !comparator.is_unknown()
         };
         for tombstone in tombstones.filter(is_range) {
-            cuts.push((tombstone.start, Cut::Starts(tombstone.sequence)));
-            cuts.push((tombstone.end, Cut::Ends(tombstone.sequence)));
+            let stamped = (tombstone.sequence, tombstone.timestamp);
+            cuts.push((whole(tombstone.start), Cut::Starts(stamped)));
+            cuts.push((whole(tombstone.end), Cut::Ends(stamped)));
         }
-        cuts.sort_by(|a, b| comparator.compare(a.0, b.0));
+        cuts.sort_by(|a, b| comparator.compare(&a.0, &b.0));
         let mut fragmented = Self {
             comparator: comparator.clone(),
             fragments: Vec::new(),
             sequences: Vec::new(),
+            timestamps: Vec::new(),
             bounds: SortedKeys::default(),
             newest: (SequenceNumber::MAX, 0),
         };
         // How many tombstones of each sequence number cover the place that the sweep has reached.
-        let mut covering: BTreeMap<SequenceNumber, usize> = BTreeMap::new();
+        let mut covering: BTreeMap<Stamped<'_>, usize> = BTreeMap::new();
         let mut kept = Vec::new();
-        let mut previous: &[u8] = &[];
+        let mut previous: Cow<'_, [u8]> = Cow::Borrowed(&[]);
         for (at, cut) in cuts {
-            if !covering.is_empty() && comparator.compare(previous, at).is_lt() {
+            if !covering.is_empty() && comparator.compare(&previous, &at).is_lt() {
                 kept_of(&covering, keep, &mut kept);
                 if kept.len() > most - fragmented.sequences.len() {
                     return None;
                 }
-                fragmented.push(previous, at, &kept);
+                fragmented.push(&previous, &at, &kept);
             }
             previous = at;
             match cut {
-                Cut::Starts(sequence) => *covering.entry(sequence).or_default() += 1,
-                Cut::Ends(sequence) => {
-                    if let Some(count) = covering.get_mut(&sequence) {
+                Cut::Starts(stamped) => *covering.entry(stamped).or_default() += 1,
+                Cut::Ends(stamped) => {
+                    if let Some(count) = covering.get_mut(&stamped) {
                         *count -= 1;
                         if *count == 0 {
-                            covering.remove(&sequence);
+                            covering.remove(&stamped);
                         }
                     }
                 }
@@ -181,20 +234,31 @@ impl FragmentedRangeTombstones {
         Some(fragmented)
     }
 
-    fn push(&mut self, start: &[u8], end: &[u8], sequences: &[SequenceNumber]) {
-        if self.bounds.last() == Some(start)
-            && let Some(last) = self.fragments.last()
-            && self.sequences[last.sequences..] == *sequences
-        {
+    fn push(&mut self, start: &[u8], end: &[u8], stamped: &[Stamped<'_>]) {
+        if self.bounds.last() == Some(start) && self.last_has(stamped) {
             self.bounds.remove_last();
             self.bounds.add(end);
             return;
         }
         self.bounds.add(start);
         self.bounds.add(end);
-        self.newest = (self.newest.0.min(sequences[0]), self.newest.1.max(sequences[0]));
-        self.fragments.push(Stored { newest: sequences[0], sequences: self.sequences.len() });
-        self.sequences.extend_from_slice(sequences);
+        let newest = stamped[0].0;
+        self.newest = (self.newest.0.min(newest), self.newest.1.max(newest));
+        self.fragments.push(Stored { newest, sequences: self.sequences.len() });
+        for (sequence, timestamp) in stamped {
+            self.sequences.push(*sequence);
+            self.timestamps.extend_from_slice(timestamp);
+        }
+    }
+
+    /// Whether the last fragment has just these tombstones.
+    fn last_has(&self, stamped: &[Stamped<'_>]) -> bool {
+        let Some(last) = self.fragments.last() else { return false };
+        let size = self.comparator.timestamp_size();
+        self.sequences[last.sequences..].iter().eq(stamped.iter().map(|(sequence, _)| sequence))
+            && self.timestamps[last.sequences * size..]
+                .iter()
+                .eq(stamped.iter().flat_map(|(_, timestamp)| timestamp.iter()))
     }
 
     /// The order of the keys.
@@ -218,6 +282,7 @@ impl FragmentedRangeTombstones {
             + self.fragments.capacity() * size_of::<Stored>()
             + self.bounds.memory_usage()
             + self.sequences.capacity() * size_of::<SequenceNumber>()
+            + self.timestamps.capacity()
     }
 
     /// The fragment at `index`, if there are that many.
@@ -229,7 +294,17 @@ impl FragmentedRangeTombstones {
             start: self.bounds.get(2 * index),
             end: self.bounds.get(2 * index + 1),
             sequences: &self.sequences[fragment.sequences..end],
+            timestamps: self.timestamps_of(fragment.sequences..end),
         })
+    }
+
+    #[inline]
+    fn timestamps_of(&self, sequences: Range<usize>) -> &[u8] {
+        if self.timestamps.is_empty() {
+            return &[];
+        }
+        let size = self.comparator.timestamp_size();
+        &self.timestamps[sequences.start * size..sequences.end * size]
     }
 
     /// All fragments in key order.
@@ -240,8 +315,12 @@ impl FragmentedRangeTombstones {
     /// A tombstone for each sequence number of each fragment: what it was made from, or stands for
     /// it.
     pub fn tombstones(&self) -> impl Iterator<Item = RangeTombstoneRef<'_>> {
-        self.fragments().flat_map(|Fragment { start, end, sequences }| {
-            sequences.iter().map(move |&sequence| RangeTombstoneRef { start, end, sequence })
+        let size = self.comparator.timestamp_size();
+        self.fragments().flat_map(move |Fragment { start, end, sequences, timestamps }| {
+            sequences.iter().enumerate().map(move |(at, &sequence)| {
+                let timestamp = if size == 0 { &[][..] } else { &timestamps[at * size..][..size] };
+                RangeTombstoneRef { start, end, sequence, timestamp }
+            })
         })
     }
 
@@ -317,6 +396,9 @@ impl FragmentedRangeTombstones {
     /// that would otherwise see an older one go.
     pub fn for_writing(&self, snapshots: &[SequenceNumber]) -> Vec<RangeTombstone> {
         debug_assert!(snapshots.is_sorted());
+        if !self.timestamps.is_empty() {
+            return self.tombstones().map(|one| self.as_stored(&one)).collect();
+        }
         let mut kept = Vec::with_capacity(self.fragments.len());
         for fragment in self.fragments() {
             let older = |sequence| {
@@ -334,6 +416,14 @@ impl FragmentedRangeTombstones {
         kept
     }
 
+    /// A tombstone with timestamp as it is stored.
+    fn as_stored(&self, tombstone: &RangeTombstoneRef<'_>) -> RangeTombstone {
+        let RangeTombstoneRef { start, end, sequence, timestamp } = *tombstone;
+        let size = self.comparator.timestamp_size();
+        let stored = |key| timestamp::join(timestamp::strip(key, size), timestamp);
+        RangeTombstone { start: stored(start), end: stored(end), sequence }
+    }
+
     /// These tombstones as far as they lie within a file's bounds; shares them.
     pub fn truncated(
         self: &Arc<Self>,
@@ -349,27 +439,34 @@ impl FragmentedRangeTombstones {
     }
 }
 
+/// The sequence number and the timestamp of a tombstone; the latter is empty where keys have none.
+type Stamped<'a> = (SequenceNumber, &'a [u8]);
+
 #[derive(Debug, Clone, Copy)]
-enum Cut {
-    Starts(SequenceNumber),
-    Ends(SequenceNumber),
+enum Cut<'a> {
+    Starts(Stamped<'a>),
+    Ends(Stamped<'a>),
 }
 
-/// What is kept of the sequence numbers that cover a place, descending.
-pub fn kept_of(
-    covering: &BTreeMap<SequenceNumber, usize>,
+/// What is kept of the tombstones that cover a place, descending.
+pub fn kept_of<'a>(
+    covering: &BTreeMap<Stamped<'a>, usize>,
     keep: Keep<'_>,
-    kept: &mut Vec<SequenceNumber>,
+    kept: &mut Vec<Stamped<'a>>,
 ) {
     kept.clear();
-    let newest = covering.last_key_value().map(|(sequence, _)| *sequence);
+    let newest = covering.last_key_value().map(|(stamped, _)| *stamped);
     match keep {
         Keep::All => kept.extend(covering.keys().rev()),
         Keep::Newest => kept.extend(newest),
         Keep::Needed(snapshots) => {
-            let visible_to =
-                |snapshot| covering.range(..=snapshot).next_back().map(|(sequence, _)| *sequence);
-            kept.extend(needed(newest, snapshots, visible_to));
+            // Only where there are no timestamps.
+            let visible_to = |snapshot: SequenceNumber| {
+                let before = covering.range(..(snapshot + 1, &[][..]));
+                before.map(|((sequence, _), _)| *sequence).next_back()
+            };
+            let sequences = needed(newest.map(|(sequence, _)| sequence), snapshots, visible_to);
+            kept.extend(sequences.map(|sequence| (sequence, &[][..])));
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use super::comparator::Comparator;
 use super::ids::SequenceNumber;
@@ -233,12 +234,36 @@ impl fmt::Debug for InternalKeyBuf {
 pub struct InternalKeyComparator {
     /// The order of the user keys.
     pub user: Comparator,
+    /// Only where user keys end in timestamps.
+    stamped: Option<Arc<Stamped>>,
+}
+
+/// What timestamps add to the order of user keys.
+#[derive(Debug, PartialEq)]
+struct Stamped {
+    /// The order by which all versions of a key are equal.
+    keys: Comparator,
+    size: usize,
 }
 
 impl InternalKeyComparator {
     /// The internal order over `user`.
     pub fn new(user: Comparator) -> Self {
-        Self { user }
+        let size = user.timestamp_size();
+        let stamped = (size > 0).then(|| Arc::new(Stamped { keys: user.grouping(), size }));
+        Self { user, stamped }
+    }
+
+    /// The order of the user keys without regard to timestamps: all versions of a key are equal.
+    #[inline]
+    pub fn keys(&self) -> &Comparator {
+        self.stamped.as_ref().map_or(&self.user, |stamped| &stamped.keys)
+    }
+
+    /// The bytes of the timestamp that each user key ends in; 0 if keys have none.
+    #[inline]
+    pub fn timestamp_size(&self) -> usize {
+        self.stamped.as_ref().map_or(0, |stamped| stamped.size)
     }
 
     /// Compares two internal keys.

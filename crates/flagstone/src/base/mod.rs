@@ -39,6 +39,7 @@ mod sst_partitioner;
 mod stripes;
 pub(crate) mod sync;
 mod temperature;
+pub mod timestamp;
 pub mod unique_id;
 mod wide_columns;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::comparator::Comparator;
 use super::fragmented::visible_of;
 pub use super::fragmented::{
-    Fragment, FragmentedRangeTombstones, Keep, RangeTombstoneRef, kept_of,
+    Fragment, FragmentedRangeTombstones, Keep, RangeTombstoneRef, Sight, kept_of,
 };
 use super::ids::SequenceNumber;
 use super::key::{InternalKey, MAX_SEQUENCE_NUMBER, ValueType, pack_sequence_and_type};
@@ -17,7 +17,8 @@ use super::key::{InternalKey, MAX_SEQUENCE_NUMBER, ValueType, pack_sequence_and_
 /// One range deletion: the keys from `start` up to but not including `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RangeTombstone {
-    /// The first key deleted.
+    /// The first key deleted; where keys have timestamps, with that of the deletion, which spares
+    /// newer ones. So is the end.
     pub start: Vec<u8>,
     /// The first key after it that is not.
     pub end: Vec<u8>,
@@ -108,6 +109,8 @@ pub struct TruncatedFragment<'a> {
     pub end: BoundRef<'a>,
     /// The tombstones' sequence numbers, descending; never empty.
     pub sequences: &'a [SequenceNumber],
+    /// The timestamp of each of them, one behind the other; empty where keys have none.
+    pub timestamps: &'a [u8],
 }
 
 impl TruncatedFragment<'_> {
@@ -115,6 +118,11 @@ impl TruncatedFragment<'_> {
     #[inline]
     pub fn visible_sequence(&self, snapshot: SequenceNumber) -> SequenceNumber {
         visible_of(self.sequences, snapshot)
+    }
+
+    /// The largest sequence number that is seen, or 0.
+    pub fn seen_by(&self, sight: &Sight<'_>) -> SequenceNumber {
+        sight.first_of(self.sequences, self.timestamps)
     }
 }
 
@@ -157,11 +165,12 @@ impl TruncatedRangeTombstones {
         {
             end = upper;
         }
-        let sequences = fragment.sequences;
+        let (sequences, timestamps) = (fragment.sequences, fragment.timestamps);
         start.compare(&end, comparator).is_lt().then_some(TruncatedFragment {
             start,
             end,
             sequences,
+            timestamps,
         })
     }
 

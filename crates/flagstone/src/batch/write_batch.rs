@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::format::*;
 use super::protection::BatchProtection;
+use super::stamps::Stamps;
 use super::view::{BatchIter, BatchView};
 use crate::base::coding::{fixed32_at, put_varint32};
 use crate::base::entity::encode_unsorted;
@@ -43,12 +44,15 @@ pub struct WriteBatch {
     save_points: Vec<SavePoint>,
     /// Checksums of the operations, if they have any.
     protection: Option<Box<BatchProtection>>,
+    stamps: Stamps,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct SavePoint {
     size: usize,
     count: u32,
+    /// How many families have timestamps.
+    stamped: usize,
 }
 
 impl WriteBatch {
@@ -61,7 +65,7 @@ impl WriteBatch {
     pub fn with_capacity(bytes: usize) -> Self {
         let mut data = Vec::with_capacity(bytes.max(HEADER_SIZE));
         data.resize(HEADER_SIZE, 0);
-        Self { bytes: data, save_points: Vec::new(), protection: None }
+        Self { bytes: data, save_points: Vec::new(), protection: None, stamps: Stamps::NONE }
     }
 
     /// Takes over the bytes of a batch, for example from a WAL or the network, after validating
@@ -71,7 +75,8 @@ impl WriteBatch {
     /// `Corruption`: the bytes are no batch. `InvalidArgument`: see [`WriteBatch::put`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         BatchView::parse(&bytes)?.validate()?;
-        let batch = Self { bytes, save_points: Vec::new(), protection: None };
+        let stamps = Stamps::from_bytes();
+        let batch = Self { bytes, save_points: Vec::new(), protection: None, stamps };
         if batch.byte_size() > MAX_ENTRY_SIZE {
             batch.check_sizes()?;
         }
@@ -288,6 +293,7 @@ impl WriteBatch {
         self.bytes.clear();
         self.bytes.resize(HEADER_SIZE, 0);
         self.save_points.clear();
+        self.stamps.clear();
         self.note_removed();
     }
 
@@ -327,13 +333,18 @@ impl WriteBatch {
     pub fn append(&mut self, other: &Self) -> Result<()> {
         self.add_to_count(other.count())?;
         self.bytes.extend_from_slice(other.body());
+        self.stamps.add(&other.stamps);
         self.note_added();
         Ok(())
     }
 
     /// Saves the current state for [`WriteBatch::rollback_to_save_point`]. Save points nest.
     pub fn set_save_point(&mut self) {
-        let save_point = SavePoint { size: self.bytes.len(), count: self.count() };
+        let save_point = SavePoint {
+            size: self.bytes.len(),
+            count: self.count(),
+            stamped: self.stamps.families(),
+        };
         self.save_points.push(save_point);
     }
 
@@ -342,7 +353,8 @@ impl WriteBatch {
     /// # Errors
     /// `NotFound` if there is none.
     pub fn rollback_to_save_point(&mut self) -> Result<()> {
-        let SavePoint { size, count } = self.take_save_point()?;
+        let SavePoint { size, count, stamped } = self.take_save_point()?;
+        self.stamps.truncate(stamped);
         self.bytes.truncate(size);
         self.set_count(count);
         self.note_removed();
@@ -389,6 +401,21 @@ impl WriteBatch {
 
     #[inline]
     fn add_pair(&mut self, tags: Tags, cf: ColumnFamilyId, a: &[u8], b: &[u8]) -> Result<()> {
+        if !self.stamps.is_none() {
+            self.check_unstamped(cf)?;
+        }
+        self.add_stamped_pair(tags, cf, a, b)
+    }
+
+    /// Adds two fields, of which keys have their timestamps.
+    #[inline]
+    pub(super) fn add_stamped_pair(
+        &mut self,
+        tags: Tags,
+        cf: ColumnFamilyId,
+        a: &[u8],
+        b: &[u8],
+    ) -> Result<()> {
         check_size("an entry", a.len() + b.len(), MAX_ENTRY_SIZE)?;
         self.add_to_count(1)?;
         // Once here, so that none of the pushes below has to grow.
@@ -402,6 +429,20 @@ impl WriteBatch {
 
     #[inline]
     fn add_key(&mut self, tags: Tags, cf: ColumnFamilyId, key: &[u8]) -> Result<()> {
+        if !self.stamps.is_none() {
+            self.check_unstamped(cf)?;
+        }
+        self.add_stamped_key(tags, cf, key)
+    }
+
+    /// Adds a key with its timestamp.
+    #[inline]
+    pub(super) fn add_stamped_key(
+        &mut self,
+        tags: Tags,
+        cf: ColumnFamilyId,
+        key: &[u8],
+    ) -> Result<()> {
         check_size("an entry", key.len(), MAX_ENTRY_SIZE)?;
         self.add_to_count(1)?;
         self.bytes.reserve(FIELDS_SIZE_MAX + key.len());
@@ -453,6 +494,19 @@ impl WriteBatch {
     #[inline]
     fn set_count(&mut self, count: u32) {
         self.bytes[COUNT_OFFSET..HEADER_SIZE].copy_from_slice(&count.to_le_bytes());
+    }
+
+    pub(super) fn stamps(&self) -> &Stamps {
+        &self.stamps
+    }
+
+    pub(super) fn stamps_mut(&mut self) -> &mut Stamps {
+        &mut self.stamps
+    }
+
+    /// Takes the operations of another batch in the place of its own. Save points are gone.
+    pub(super) fn replace_operations(&mut self, other: Self) {
+        *self = other;
     }
 
     fn take_save_point(&mut self) -> Result<SavePoint> {

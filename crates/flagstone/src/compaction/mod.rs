@@ -17,5 +17,7 @@ mod stream_tests;
 mod stream_tombstones;
 
 pub use stream::CompactionStream;
-pub use stream_settings::{KeepInPlace, KeyError, StreamCounts, StreamSettings, ValueSeparator};
+pub use stream_settings::{
+    History, KeepInPlace, KeyError, StreamCounts, StreamSettings, ValueSeparator,
+};
 pub use stream_tombstones::{OutputBounds, OutputFile, StreamTombstones, bounds_of_output};

@@ -25,7 +25,7 @@ use super::stream_settings::{KeyError, StreamCounts, StreamSettings, ValueSepara
 use super::stream_tombstones::StreamTombstones;
 use crate::base::{
     CompactionFilter, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
-    Mutant, Result, SequenceNumber, Sometimes, ValueType,
+    Mutant, Result, SequenceNumber, Sometimes, ValueType, timestamp,
 };
 use crate::iter::ValueResolver;
 
@@ -244,7 +244,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             self.replace(ValueType::Value, Vec::new());
             return Ok(Verdict::Keep);
         }
-        if value_type == ValueType::SingleDeletion {
+        if value_type == ValueType::SingleDeletion && self.judged.may_forget {
             return self.judge_single_deletion(sequence, stripe);
         }
         if self.judged.hiding_stripe.is_some_and(|newer| newer <= stripe) {
@@ -255,20 +255,24 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             Sometimes::SnapshotKeptVersion.reached();
         }
         match value_type {
-            ValueType::Deletion
-                if self.settings.all_see(sequence)
+            ValueType::Deletion | ValueType::DeletionWithTimestamp
+                if self.judged.may_forget
+                    && self.settings.all_see(sequence)
                     && (Mutant::DropTombstoneTooEarly.is_on() || self.is_not_below()) =>
             {
                 self.hide_stripe(stripe);
                 self.counts.dropped_obsolete += 1;
                 return Ok(Verdict::Drop);
             }
-            ValueType::Deletion if self.settings.at_bottom() => {
-                return self.judge_deletion_at_bottom(stripe);
+            ValueType::Deletion | ValueType::DeletionWithTimestamp
+                if self.judged.may_forget && self.settings.at_bottom() =>
+            {
+                return self.judge_deletion_at_bottom(value_type, stripe);
             }
             ValueType::Merge => return self.merge(stripe),
             ValueType::ValuePreferredSeqno
-                if self.settings.all_see(sequence)
+                if self.settings.history.is_none()
+                    && self.settings.all_see(sequence)
                     && self.is_not_below()
                     && self.take_preferred_sequence() =>
             {
@@ -292,6 +296,9 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// all the same, as what deletes a key is dropped where it should be: what it had deleted would
     /// come back.
     fn comes_to_another_user_key(&mut self) -> Result<bool> {
+        if self.settings.history.is_some() {
+            return self.comes_to_another_version();
+        }
         let key = self.input.key();
         let order = if self.judged.is_set {
             self.settings.comparator.compare(key.user_key(), &self.judged.user_key)
@@ -303,6 +310,34 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         }
         self.judged.last_packed = key.packed();
         Ok(order.is_gt())
+    }
+
+    /// The same where keys have timestamps: versions whose timestamps are not kept apart are one
+    /// key.
+    fn comes_to_another_version(&mut self) -> Result<bool> {
+        let (comparator, size) =
+            (&self.settings.comparator, self.settings.comparator.timestamp_size());
+        let key = self.input.key();
+        if self.judged.is_set {
+            let order = comparator.compare(key.user_key(), &self.judged.last_user_key);
+            if order.is_lt() || order.is_eq() && key.packed() > self.judged.last_packed {
+                return Err(self.goes_back());
+            }
+        }
+        let is_same = self.judged.is_set
+            && if self.judged.may_forget {
+                comparator.compare_keys(key.user_key(), &self.judged.user_key).is_eq()
+            } else {
+                comparator.compare(key.user_key(), &self.judged.user_key).is_eq()
+            };
+        if key.user_key().len() < size {
+            return Err(timestamp::is_too_short(key.user_key(), size));
+        }
+        let judged = &mut self.judged;
+        judged.last_packed = key.packed();
+        judged.last_user_key.clear();
+        judged.last_user_key.extend_from_slice(key.user_key());
+        Ok(!is_same)
     }
 
     #[cold]
@@ -319,6 +354,9 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         judged.user_key.clear();
         judged.user_key.extend_from_slice(self.entry.key.user_key());
         judged.is_set = true;
+        let size = self.settings.comparator.timestamp_size();
+        judged.may_forget = self.settings.history.is_none()
+            || self.settings.is_before_history(timestamp::split(&judged.user_key, size).1);
         judged.hiding_stripe = None;
         judged.was_output = false;
         judged.was_zeroed = false;
@@ -360,29 +398,39 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
 
     /// Whether a range tombstone hides the current entry from every snapshot that sees it.
     fn is_covered(&mut self, stripe: SequenceNumber) -> bool {
-        self.cover.covers(self.entry.key.as_key(), stripe)
+        self.judged.may_forget && self.cover.covers(self.entry.key.as_key(), stripe)
     }
 
     /// As [`CompactionStream::is_covered`], for the entry on which the input stands.
     pub(super) fn input_is_covered(&mut self, stripe: SequenceNumber) -> bool {
-        self.cover.covers(self.input.key(), stripe)
+        self.judged.may_forget && self.cover.covers(self.input.key(), stripe)
     }
 
     /// Whether the key surely has no entry below the output.
     fn is_not_below(&mut self) -> bool {
         !self.settings.ingest_behind
+            && self.judged.may_forget
             && (self.settings.bottommost || (self.key_not_below)(&self.judged.user_key))
     }
 
     /// Whether a merge that reaches the last entry of a key has seen all of it.
     pub(super) fn sees_whole_history(&self) -> bool {
-        self.settings.at_bottom()
+        self.settings.at_bottom() && self.judged.may_forget
+    }
+
+    /// The key being judged, as merge operators see it: without its timestamp.
+    pub(super) fn bare_key(&self) -> &[u8] {
+        timestamp::strip(&self.judged.user_key, self.settings.comparator.timestamp_size())
     }
 
     /// Drops what the deletion hides; keeps the deletion itself while an older stripe has entries.
-    fn judge_deletion_at_bottom(&mut self, stripe: SequenceNumber) -> Result<Verdict> {
+    fn judge_deletion_at_bottom(
+        &mut self,
+        value_type: ValueType,
+        stripe: SequenceNumber,
+    ) -> Result<Verdict> {
         self.hide_stripe(stripe);
-        self.replace(ValueType::Deletion, Vec::new());
+        self.replace(value_type, Vec::new());
         self.input.next();
         loop {
             match self.next_of_key(stripe)? {
@@ -515,7 +563,15 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         };
         self.judged.was_output = true;
         self.judged.was_zeroed =
-            zeroable && self.settings.at_bottom() && self.settings.all_see(sequence);
+            zeroable && self.sees_whole_history() && self.settings.all_see(sequence);
+        if self.settings.history.as_ref().is_some_and(|history| history.is_stripped) {
+            let size = self.settings.comparator.timestamp_size();
+            let key = self.entry.key.as_key();
+            let bare = timestamp::strip(key.user_key(), size);
+            // All that is left of the timestamp, also in the records of blob files.
+            let oldest = timestamp::last_of(bare, size);
+            self.entry.key.set(&oldest, sequence, value_type);
+        }
         if self.judged.was_zeroed {
             sequence = 0;
             self.entry.key.set_version(sequence, value_type);

@@ -18,6 +18,12 @@ pub(super) struct JudgedKey {
     pub(super) clear_next: bool,
     /// Sequence number and type of the entry of the input that was looked at last.
     pub(super) last_packed: u64,
+    /// Where keys have timestamps, the user key of that entry. `user_key` is the first of those
+    /// that are judged together.
+    pub(super) last_user_key: Vec<u8>,
+    /// Whether what deletes the key may go with what it deletes: not while its timestamps are kept
+    /// apart.
+    pub(super) may_forget: bool,
 }
 
 /// The entry that is being judged. It is a copy: rules change its type and sequence number, and

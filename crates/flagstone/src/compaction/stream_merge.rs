@@ -206,11 +206,19 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             base = Some((ValueType::WideColumnEntity, whole));
         }
         let (value_type, merged) =
-            merge_whole(&self.judged.user_key, base, &oldest_first, operator, &resolver)?;
-        let sequence = operands[0].0.as_key().sequence();
-        Ok(self
-            .fits(merged.len())
-            .then(|| (InternalKeyBuf::new(&self.judged.user_key, sequence, value_type), merged)))
+            merge_whole(self.bare_key(), base, &oldest_first, operator, &resolver)?;
+        let key = self.key_of_merged(operands, value_type);
+        Ok(self.fits(merged.len()).then_some((key, merged)))
+    }
+
+    /// The key of what operands come to: as of the newest of them.
+    fn key_of_merged(&self, operands: &Operands, value_type: ValueType) -> InternalKeyBuf {
+        let newest = operands[0].0.as_key();
+        let user_key = match self.settings.history {
+            None => &self.judged.user_key,
+            Some(_) => newest.user_key(),
+        };
+        InternalKeyBuf::new(user_key, newest.sequence(), value_type)
     }
 
     fn queue_partial_merge(&mut self, operands: Operands) {
@@ -219,10 +227,9 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         {
             let oldest_first: Vec<&[u8]> =
                 operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
-            let combined = operator.partial_merge(&self.judged.user_key, &oldest_first);
+            let combined = operator.partial_merge(self.bare_key(), &oldest_first);
             if let Some(combined) = combined.filter(|combined| self.fits(combined.len())) {
-                let sequence = operands[0].0.as_key().sequence();
-                let key = InternalKeyBuf::new(&self.judged.user_key, sequence, ValueType::Merge);
+                let key = self.key_of_merged(&operands, ValueType::Merge);
                 self.queue.push_back((key, combined));
                 return;
             }

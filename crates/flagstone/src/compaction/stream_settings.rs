@@ -62,6 +62,20 @@ pub struct StreamSettings {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// The most bytes of a user key and a value that can be stored together.
     pub entry_size_max: usize,
+    /// Where keys have timestamps, what is kept of them.
+    pub history: Option<History>,
+}
+
+/// What is kept of the timestamps of keys.
+///
+/// Versions with timestamps from `low` on are kept apart; those before it are judged together, as
+/// if they were versions of a key without timestamps.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// `full_history_ts_low`; `None` keeps everything.
+    pub low: Option<Vec<u8>>,
+    /// Whether the output has keys without their timestamps, which all are before `low` then.
+    pub is_stripped: bool,
 }
 
 impl StreamSettings {
@@ -77,6 +91,7 @@ impl StreamSettings {
             level: 0,
             merge_operator: None,
             entry_size_max: MAX_ENTRY_SIZE,
+            history: None,
         }
     }
 
@@ -91,6 +106,12 @@ impl StreamSettings {
     #[inline]
     pub(super) fn all_see(&self, sequence: SequenceNumber) -> bool {
         self.snapshots.first().is_none_or(|&earliest| sequence <= earliest)
+    }
+
+    /// Whether a version with that timestamp is not kept apart from others of its key.
+    pub(super) fn is_before_history(&self, timestamp: &[u8]) -> bool {
+        let low = self.history.as_ref().and_then(|history| history.low.as_ref());
+        low.is_some_and(|low| self.comparator.compare_timestamps(timestamp, low).is_lt())
     }
 
     /// Whether nothing older lies below the output, nor ever will.

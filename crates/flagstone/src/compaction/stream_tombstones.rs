@@ -13,7 +13,7 @@ use crate::base::range_tombstone::{
 };
 use crate::base::{
     Comparator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
-    SequenceNumber, Sometimes, TruncatedRangeTombstones, ValueType,
+    SequenceNumber, Sometimes, TruncatedRangeTombstones, ValueType, timestamp,
 };
 
 /// The range tombstones of all inputs of a compaction.
@@ -22,6 +22,8 @@ pub struct StreamTombstones {
     /// Disjoint stretches of places, ascending.
     stretches: Vec<Stretch>,
     written: FragmentedRangeTombstones,
+    /// Where keys have timestamps, the one below which history is not kept.
+    history_low: Option<Vec<u8>>,
 }
 
 /// The places from `start` up to but not including `end`, over which the same tombstones lie.
@@ -62,26 +64,45 @@ impl StreamTombstones {
         inputs: &[TruncatedRangeTombstones],
         snapshots: &[SequenceNumber],
     ) -> Self {
+        Self::with_history(comparator, inputs, snapshots, None)
+    }
+
+    /// The same where keys have timestamps, of which those before `history_low` are not kept apart.
+    /// Of the tombstones only those hide anything from everybody.
+    pub fn with_history(
+        comparator: &Comparator,
+        inputs: &[TruncatedRangeTombstones],
+        snapshots: &[SequenceNumber],
+        history_low: Option<Vec<u8>>,
+    ) -> Self {
+        let size = comparator.timestamp_size();
+        let is_history = |timestamp: &[u8]| is_below(comparator, &history_low, timestamp);
         let keep = Keep::Needed(snapshots);
         let mut cuts = Vec::new();
         let mut ranges = Vec::new();
         for fragment in inputs.iter().flat_map(|input| input.fragments()) {
-            for &sequence in fragment.sequences {
-                cuts.push((fragment.start, true, sequence));
-                cuts.push((fragment.end, false, sequence));
+            for (at, &sequence) in fragment.sequences.iter().enumerate() {
+                let timestamp =
+                    if size == 0 { &[] } else { &fragment.timestamps[at * size..][..size] };
+                if size == 0 || is_history(timestamp) {
+                    cuts.push((fragment.start, true, sequence));
+                    cuts.push((fragment.end, false, sequence));
+                }
                 let (start, end) = (fragment.start.user_key, fragment.end.user_key);
-                ranges.push(RangeTombstoneRef { start, end, sequence });
+                ranges.push(RangeTombstoneRef { start, end, sequence, timestamp });
             }
         }
         cuts.sort_by(|a, b| a.0.compare(&b.0, comparator));
         let mut stretches: Vec<Stretch> = Vec::new();
-        let mut sequences = Vec::new();
+        let (mut stamped, mut sequences) = (Vec::new(), Vec::new());
         // How many tombstones of each sequence number cover the place that the sweep has reached.
-        let mut covering: BTreeMap<SequenceNumber, usize> = BTreeMap::new();
+        let mut covering: BTreeMap<(SequenceNumber, &[u8]), usize> = BTreeMap::new();
         let mut reached = BoundRef::before(b"");
         for (place, starts, sequence) in cuts {
             if !covering.is_empty() && reached.compare(&place, comparator).is_lt() {
-                kept_of(&covering, keep, &mut sequences);
+                kept_of(&covering, keep, &mut stamped);
+                sequences.clear();
+                sequences.extend(stamped.iter().map(|(sequence, _)| *sequence));
                 let end = Place::new(place);
                 match stretches.last_mut().filter(|last| last.goes_on(reached, &sequences)) {
                     Some(last) => last.end = end,
@@ -93,7 +114,7 @@ impl StreamTombstones {
                 }
             }
             reached = place;
-            let count = covering.entry(sequence).or_default();
+            let count = covering.entry((sequence, &[][..])).or_default();
             // An end may be swept before a start at the same place, never before its own.
             if starts {
                 *count += 1;
@@ -101,14 +122,14 @@ impl StreamTombstones {
                 *count -= 1;
             }
             if *count == 0 {
-                covering.remove(&sequence);
+                covering.remove(&(sequence, &[][..]));
             }
         }
         let written = FragmentedRangeTombstones::keeping(keep, comparator, ranges.into_iter());
-        Self { comparator: comparator.clone(), stretches, written }
+        Self { comparator: comparator.clone(), stretches, written, history_low }
     }
 
-    /// Whether there are none.
+    /// Whether none hides anything from everybody.
     pub fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }
@@ -150,8 +171,14 @@ impl StreamTombstones {
     ) -> Vec<RangeTombstone> {
         let earliest = snapshots.first().copied().unwrap_or(MAX_SEQUENCE_NUMBER);
         let mut surviving = self.written.for_writing(snapshots);
+        let size = self.comparator.timestamp_size();
+        if size > 0 {
+            self.collapse_history(snapshots, &mut surviving);
+        }
         surviving.retain(|tombstone| {
+            let (_, timestamp) = timestamp::split(&tombstone.start, size);
             let obsolete = tombstone.sequence <= earliest
+                && (size == 0 || is_below(&self.comparator, &self.history_low, timestamp))
                 && (bottommost || nothing_below(&tombstone.start, &tombstone.end));
             if obsolete {
                 Sometimes::RangeTombstoneDropped.reached();
@@ -160,6 +187,30 @@ impl StreamTombstones {
         });
         surviving
     }
+}
+
+impl StreamTombstones {
+    /// Of tombstones over one range whose timestamps are not kept apart, the newest that each
+    /// snapshot sees is enough.
+    fn collapse_history(&self, snapshots: &[SequenceNumber], surviving: &mut Vec<RangeTombstone>) {
+        let size = self.comparator.timestamp_size();
+        let stripe = |sequence| snapshots.partition_point(|&snapshot| snapshot < sequence);
+        let mut kept: Option<(Vec<u8>, usize)> = None;
+        surviving.retain(|tombstone| {
+            let (start, timestamp) = timestamp::split(&tombstone.start, size);
+            if !is_below(&self.comparator, &self.history_low, timestamp) {
+                return true;
+            }
+            let this = (start.to_vec(), stripe(tombstone.sequence));
+            let is_hidden = kept.as_ref() == Some(&this);
+            kept = Some(this);
+            !is_hidden
+        });
+    }
+}
+
+fn is_below(comparator: &Comparator, low: &Option<Vec<u8>>, timestamp: &[u8]) -> bool {
+    low.as_ref().is_some_and(|low| comparator.compare_timestamps(timestamp, low).is_lt())
 }
 
 /// What an output file is, as far as its point entries and its neighbours decide.
@@ -201,27 +252,37 @@ pub fn bounds_of_output(
     file: OutputFile<'_>,
 ) -> OutputBounds {
     let order = InternalKeyComparator::new(comparator.clone());
+    let size = order.timestamp_size();
     // What lies before the first entry belongs to the previous file, if there is one.
     let first_entry = file.points.map(|(first, _)| first.user_key()).filter(|_| file.has_previous);
-    let lower = first_entry.or(file.begin);
+    let lower = first_entry.or(file.begin).map(|key| timestamp::opening(key, size));
+    let lower = lower.as_deref();
+    let next = file.next.map(|key| timestamp::opening(key, size));
+    let file = OutputFile { next: next.as_deref(), ..file };
     let last_of_shared_key = file.points.map(|(_, last)| last).filter(|last| {
         file.next.is_some_and(|next| comparator.compare(last.user_key(), next).is_eq())
     });
     // They do not overlap, but for several of the same range: what belongs lies together.
     let first = lower.map_or(0, |lower| {
-        tombstones.partition_point(|tombstone| comparator.compare(&tombstone.end, lower).is_le())
+        let ends_before = |one: &RangeTombstone| {
+            comparator.compare(&timestamp::opening(&one.end, size), lower).is_le()
+        };
+        tombstones.partition_point(ends_before)
     });
     let begins_here = |tombstone: &RangeTombstone| {
-        file.next.is_none_or(|next| match comparator.compare(&tombstone.start, next) {
-            std::cmp::Ordering::Less => true,
-            // The file has versions of the next one's first key. Those that are older than the
-            // tombstone it must cover here too; if there are none it is to stay away, as RocksDB
-            // has it: its iterators going back rely on it.
-            std::cmp::Ordering::Equal => last_of_shared_key.is_some_and(|last| {
-                let start = InternalKeyBuf::new(next, tombstone.sequence, ValueType::RangeDeletion);
-                order.compare(start.as_key(), last).is_le()
-            }),
-            std::cmp::Ordering::Greater => false,
+        file.next.is_none_or(|next| {
+            match comparator.compare(&timestamp::opening(&tombstone.start, size), next) {
+                std::cmp::Ordering::Less => true,
+                // The file has versions of the next one's first key. Those that are older than the
+                // tombstone it must cover here too; if there are none it is to stay away, as RocksDB
+                // has it: its iterators going back rely on it.
+                std::cmp::Ordering::Equal => last_of_shared_key.is_some_and(|last| {
+                    let start =
+                        InternalKeyBuf::new(next, tombstone.sequence, ValueType::RangeDeletion);
+                    order.compare(start.as_key(), last).is_le()
+                }),
+                std::cmp::Ordering::Greater => false,
+            }
         })
     };
     let kept = &tombstones[first..];
@@ -229,19 +290,21 @@ pub fn bounds_of_output(
     let mut smallest = file.points.map(|(first, _)| first.to_buf());
     let mut largest = file.points.map(|(_, last)| last.to_buf());
     if let (Some(first), Some(last)) = (kept.first(), kept.last()) {
-        let start = match lower.filter(|lower| comparator.compare(&first.start, lower).is_le()) {
+        let (first_start, last_end) =
+            (timestamp::opening(&first.start, size), timestamp::opening(&last.end, size));
+        let start = match lower.filter(|lower| comparator.compare(&first_start, lower).is_le()) {
             // Behind all versions of the key in the previous file.
             Some(lower) if first_entry.is_some() => {
                 InternalKeyBuf::new(lower, 0, ValueType::RangeDeletion)
             }
             Some(lower) => InternalKeyBuf::new(lower, first.sequence, ValueType::RangeDeletion),
-            None => InternalKeyBuf::new(&first.start, first.sequence, ValueType::RangeDeletion),
+            None => InternalKeyBuf::new(&first_start, first.sequence, ValueType::RangeDeletion),
         };
-        let next = file.next.filter(|next| comparator.compare(next, &last.end).is_le());
+        let next = file.next.filter(|next| comparator.compare(next, &last_end).is_le());
         if next.is_some() {
             Sometimes::RangeTombstoneCut.reached();
         }
-        let end = next.unwrap_or(&last.end);
+        let end = next.unwrap_or(&last_end);
         let end = InternalKeyBuf::new(end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
         if smallest
             .as_ref()

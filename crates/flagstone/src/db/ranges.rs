@@ -43,6 +43,17 @@ impl Db {
         inner.disk.check_may_free()?;
         inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
+        let family_of = &family.0;
+        let stored = ranges.iter().map(|(begin, end)| {
+            let end = end.map(|end| {
+                if include_end { family_of.stored_until(end) } else { family_of.stored_from(end) }
+            });
+            (begin.map(|begin| family_of.stored_from(begin)), end)
+        });
+        let stored: Vec<_> = stored.collect();
+        let ranges: Vec<KeyRange<'_>> =
+            stored.iter().map(|(begin, end)| (begin.as_deref(), end.as_deref())).collect();
+        let ranges = &ranges[..];
         let planned = inner.tree.begin_planned(|_| {
             inner.disk.check_may_free()?;
             let version = family.0.current.load().version.clone();
@@ -74,6 +85,12 @@ impl Db {
     ) -> Result<()> {
         let inner = self.inner();
         inner.disk.check_owner(&family.0)?;
+        if family.0.order.timestamp_size() > 0 {
+            return Err(Error::not_supported(
+                "a family with timestamps is clipped by delete_range_with_timestamp, and by a compaction once the deletion is \
+                 before full_history_ts_low",
+            ));
+        }
         let user = family.0.comparator();
         if user.compare(begin, end).is_ge() {
             let (begin, end) = (begin.escape_ascii(), end.escape_ascii());
@@ -125,7 +142,9 @@ impl Db {
         inner.context.check_writable()?;
         inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
-        inner.tree.suggest(&family.0, begin, end);
+        let begin = begin.map(|key| family.0.stored_from(key));
+        let end = end.map(|key| family.0.stored_until(key));
+        inner.tree.suggest(&family.0, begin.as_deref(), end.as_deref());
         Ok(())
     }
 
@@ -147,7 +166,10 @@ impl Db {
         family.0.check_alive()?;
         ranges
             .iter()
-            .map(|(start, end)| approximate_size(inner, &family.0, start, end, options))
+            .map(|(start, end)| {
+                let (start, end) = (family.0.stored_from(start), family.0.stored_from(end));
+                approximate_size(inner, &family.0, &start, &end, options)
+            })
             .collect()
     }
 }

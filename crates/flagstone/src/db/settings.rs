@@ -15,8 +15,8 @@ use crate::db::budget::memtable_bytes_max;
 use crate::manifest::Version;
 use crate::memtable::{ArenaPool, MemTableFilterSettings, MemTableKind, MemTableSettings};
 use crate::options::{
-    ColumnFamilyOptions, CompactionStyle, DataBlockIndexType, DbSettings, MemTableFactory,
-    TableSettings,
+    ColumnFamilyOptions, CompactionStyle, DataBlockIndexType, DbSettings, IndexType,
+    MemTableFactory, TableSettings,
 };
 use crate::sst::{SuperBlock, TableBuilderSettings};
 
@@ -55,6 +55,10 @@ pub(super) fn memtable_settings(
     let kind = match options.memtable_factory.fitted(options.settings.write_buffer_size) {
         MemTableFactory::BTree => MemTableKind::BTree,
         MemTableFactory::SkipList => MemTableKind::SkipList,
+        // A prefix would take timestamps along.
+        MemTableFactory::PrefixHash { .. } if options.comparator.timestamp_size() > 0 => {
+            MemTableKind::SkipList
+        }
         MemTableFactory::Vector => MemTableKind::Vector,
         MemTableFactory::PrefixHash { bucket_count } => {
             let extractor =
@@ -90,7 +94,9 @@ fn memtable_filter_settings(
     let (whole_keys, prefixes) =
         (options.memtable_whole_key_filtering, options.prefix_extractor.clone());
     let ratio = options.memtable_prefix_bloom_size_ratio;
-    if ratio <= 0.0 || !(whole_keys || prefixes.is_some()) {
+    // Lookups of keys with timestamps do not ask one.
+    let is_asked = options.comparator.timestamp_size() == 0;
+    if ratio <= 0.0 || !is_asked || !(whole_keys || prefixes.is_some()) {
         return None;
     }
     // Filters of many families must not fill what all memtables may have together: they would be
@@ -145,7 +151,13 @@ pub(crate) fn table_builder_settings(
         block_size_deviation: table.block_size_deviation as usize,
         block_restart_interval: table.block_restart_interval as usize,
         index_block_restart_interval: table.index_block_restart_interval as usize,
-        index_type: table.index_type,
+        // A hash of prefixes would take timestamps along.
+        index_type: match table.index_type {
+            IndexType::HashSearch if options.comparator.timestamp_size() > 0 => {
+                IndexType::BinarySearch
+            }
+            index_type => index_type,
+        },
         metadata_block_size: table.metadata_block_size as usize,
         index_shortening: table.index_shortening,
         filter_policy: table
@@ -154,7 +166,7 @@ pub(crate) fn table_builder_settings(
             .filter(|_| !(may_omit_filter && options.optimize_filters_for_hits)),
         prefix_extractor: options.prefix_extractor.clone(),
         // A filter goes by bytes, and would hide a key that is the same in other bytes.
-        whole_key_filtering: table.whole_key_filtering && options.comparator.tells_bytes_apart(),
+        whole_key_filtering: table.whole_key_filtering && options.comparator.is_built_in(),
         partition_filters: table.partition_filters,
         data_block_hash_ratio: (table.data_block_index_type == DataBlockIndexType::BinaryAndHash)
             .then_some(table.data_block_hash_table_util_ratio)

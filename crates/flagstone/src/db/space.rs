@@ -12,6 +12,7 @@ use crate::compaction::{CompactionStream, KeepInPlace, StreamSettings, StreamTom
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::handle::Db;
+use crate::db::jobs::job::history_of;
 use crate::db::jobs::part::{self, Part, PartInput, PartRange};
 use crate::db::jobs::placement::BlobSource;
 use crate::db::settings::scratch_bytes;
@@ -159,7 +160,10 @@ fn records_kept(
     db.jobs.follow(&job);
     let parts = part::parts_of(&db.jobs, &job, vec![PartRange::default()])?;
     let tombstones = part::tombstones_of_inputs(&db.jobs, &job)?;
-    let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
+    let history = history_of(family);
+    let low = history.as_ref().and_then(|history| history.low.clone());
+    let tombstones =
+        StreamTombstones::with_history(family.comparator(), &tombstones, &snapshots, low);
     let mut bytes = 0u64;
     for Part { sources, range, .. } in parts {
         let meter = Mutex::new(GarbageMeter::new());
@@ -169,6 +173,7 @@ fn records_kept(
                 bottommost: true,
                 merge_operator: family.options.load().merge_operator.clone(),
                 ingest_behind: family.options.load().cf_allow_ingest_behind,
+                history: history.clone(),
                 ..StreamSettings::new(family.comparator().clone())
             },
             PartInput::new(family.order.clone(), sources, &range, &meter, None)

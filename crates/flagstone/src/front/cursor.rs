@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::base::{Error, Result, WideColumns};
+use crate::base::{Error, Result, SequenceNumber, ValueType, WideColumns};
 use crate::db::{Iter, Value, ValueReader};
 use crate::transactions::OverlaidIter;
 use crate::ttl::TtlIter;
@@ -126,6 +126,45 @@ impl Cursor {
             Kind::LaidOver(inner) => inner.columns(),
             Kind::Expiring(_) => Err(expiring()),
         }
+    }
+
+    /// The timestamp of the version shown: of the newest that the value is made of. Empty in a
+    /// family without timestamps.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn timestamp(&self) -> &[u8] {
+        match &self.0 {
+            Kind::Plain(inner) => inner.timestamp(),
+            Kind::Expiring(_) | Kind::LaidOver(_) => &[],
+        }
+    }
+
+    /// What the version shown is, and its sequence number, in an iteration over history
+    /// ([`ReadOptions::iter_start_ts`](crate::ReadOptions)).
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    #[doc(hidden)]
+    pub fn version(&self) -> Option<(SequenceNumber, ValueType)> {
+        match &self.0 {
+            Kind::Plain(inner) => Some(inner.version()),
+            Kind::Expiring(_) | Kind::LaidOver(_) => None,
+        }
+    }
+
+    /// Whether the version shown is a deletion, as an iteration over history shows them
+    /// ([`ReadOptions::iter_start_ts`](crate::ReadOptions)).
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn is_deletion(&self) -> bool {
+        self.version().is_some_and(|(_, kind)| {
+            matches!(
+                kind,
+                ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp
+            )
+        })
     }
 
     /// A reader of the value, as [`View::get_in_pieces`]. A value that is not read from a blob file

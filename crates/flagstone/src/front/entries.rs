@@ -12,7 +12,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Bound;
 
-use crate::base::{Error, Result};
+use crate::base::{Comparator, Error, Result};
 use crate::front::cursor::Cursor;
 use crate::front::stream::RangeStream;
 use crate::front::view::View;
@@ -49,6 +49,7 @@ pub struct Entries {
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
     /// Why there can be no entries.
+    order: Comparator,
     refusal: Option<Error>,
     front: Option<Cursor>,
     back: Option<Cursor>,
@@ -77,11 +78,12 @@ impl Entries {
     pub(super) fn new(mut view: View, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Self {
         view.moment = Some(view.moment.take().unwrap_or_else(|| view.db().snapshot()));
         let refusal = view.check_order::<Vec<u8>>(&(start.as_ref(), end.as_ref())).err();
-        Self { view, start, end, refusal, front: None, back: None, has_ended: false }
+        let order = view.order();
+        Self { view, order, start, end, refusal, front: None, back: None, has_ended: false }
     }
 
     pub(super) fn of_prefix(view: View, prefix: &[u8]) -> Self {
-        let is_bytewise = view.family.comparator().is_bytewise();
+        let is_bytewise = view.order().is_bytewise();
         let mut range = Self::new(view, Bound::Included(prefix.to_vec()), behind(prefix));
         if !is_bytewise {
             let name = range.view.family.comparator().name().to_string();
@@ -113,7 +115,7 @@ impl Entries {
     /// # }
     /// ```
     pub fn stream(mut self) -> RangeStream {
-        let order = self.view.family.comparator().clone();
+        let order = self.view.order();
         if self.has_ended {
             return RangeStream::ended(order);
         }
@@ -125,6 +127,7 @@ impl Entries {
         }
         let mut options = self.read_options();
         options.snapshot.clone_from(&self.view.moment);
+        options.timestamp.clone_from(&self.view.timestamp);
         let cursor = match self.refusal.take() {
             Some(refusal) => Err(refusal),
             None => self.view.cursor_async(&options),
@@ -151,7 +154,7 @@ impl Entries {
     }
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        self.view.family.comparator().compare(a, b)
+        self.order.compare(a, b)
     }
 
     /// Moves the front cursor on to the next entry; whether there is one.

@@ -322,7 +322,11 @@ impl Family {
     }
 
     /// Writes a batch of one operation.
-    fn write_one(
+    pub(super) fn refuse_ranges_while_locking(&self) -> Result<()> {
+        self.view.engine.refuse_ranges()
+    }
+
+    pub(super) fn write_one(
         &self,
         options: &WriteOptions,
         fill: impl FnOnce(&mut WriteBatch, ColumnFamilyId) -> Result<()>,

@@ -33,6 +33,7 @@ mod files;
 mod follower;
 mod groups;
 mod handle;
+mod history;
 mod locking;
 pub mod moving;
 mod pauses;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-use crate::base::{Error, Result, Snapshot as Moment, WideColumns};
+use crate::base::{Comparator, Error, Result, Snapshot as Moment, WideColumns};
 use crate::db::{self, ColumnFamily, Value, ValuePart, ValueReader};
 use crate::front::cursor::{Cursor, Kind, expiring};
 use crate::front::entries::Entries;
@@ -41,6 +41,8 @@ pub struct View {
     pub(super) moment: Option<Moment>,
     /// What a transaction changed. Such a family's values do not expire.
     pub(super) laid_over: Option<Overlay>,
+    /// As of which timestamp keys are read, where a read does not say.
+    pub(super) timestamp: Option<Vec<u8>>,
 }
 
 /// Calls the engine for a family whose values expire, or live for ever.
@@ -59,7 +61,7 @@ macro_rules! either {
 impl View {
     pub(super) fn of(engine: &Engine, family: ColumnFamily, moment: Option<Moment>) -> Self {
         let expires = engine.expires(family.id());
-        Self { engine: engine.clone(), family, expires, moment, laid_over: None }
+        Self { engine: engine.clone(), family, expires, moment, laid_over: None, timestamp: None }
     }
 
     /// The same with what a transaction changed, as of its snapshot.
@@ -360,7 +362,7 @@ impl View {
             (
                 Bound::Included(first) | Bound::Excluded(first),
                 Bound::Included(last) | Bound::Excluded(last),
-            ) if self.family.comparator().compare(first.as_ref(), last.as_ref()).is_gt() => {
+            ) if self.order().compare(first.as_ref(), last.as_ref()).is_gt() => {
                 Err(Error::invalid_argument("the start of the range is after its end"))
             }
             _ => Ok(()),
@@ -368,12 +370,21 @@ impl View {
     }
 
     /// The options of a read that says nothing itself.
+    /// The order of the keys that are shown.
+    pub(super) fn order(&self) -> Comparator {
+        self.family.comparator().without_timestamps()
+    }
+
     fn defaults(&self) -> ReadOptions {
-        ReadOptions { snapshot: self.moment.clone(), ..ReadOptions::default() }
+        ReadOptions {
+            snapshot: self.moment.clone(),
+            timestamp: self.timestamp.clone(),
+            ..ReadOptions::default()
+        }
     }
 
     /// Reads as `options` say, as of this view's moment.
-    fn settled(&self, options: &ReadOptions) -> Result<ReadOptions> {
+    pub(super) fn settled(&self, options: &ReadOptions) -> Result<ReadOptions> {
         let snapshot = match (&options.snapshot, &self.moment) {
             (Some(_), Some(_)) => {
                 let message = "a snapshot is read as of another snapshot";
@@ -381,7 +392,8 @@ impl View {
             }
             (named, moment) => named.as_ref().or(moment.as_ref()).cloned(),
         };
-        Ok(ReadOptions { snapshot, ..options.clone() })
+        let timestamp = options.timestamp.as_ref().or(self.timestamp.as_ref()).cloned();
+        Ok(ReadOptions { snapshot, timestamp, ..options.clone() })
     }
 }
 

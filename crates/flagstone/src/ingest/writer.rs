@@ -14,7 +14,7 @@ use crate::base::entity;
 use crate::base::unique_id::session_identity;
 use crate::base::{
     ColumnFamilyId, Comparator, Crc32cFileChecksums, DataPaths, Error, FileChecksumFactory,
-    FileChecksums, FileNumber, InternalKeyBuf, Result, ValueType, WideColumns,
+    FileChecksums, FileNumber, InternalKeyBuf, Result, ValueType, WideColumns, timestamp,
 };
 use crate::db::{compression_options, leveled_settings, table_builder_settings};
 use crate::env::{Env, IoMode, Names, NewNames, WritableFile, directory_of, read_for_checksum};
@@ -159,6 +159,68 @@ impl SstFileWriter {
         self.add(key.as_ref(), ValueType::Value, value.as_ref())
     }
 
+    /// Adds a key with its value as of a timestamp, where the comparator has timestamps. Versions
+    /// of one key come newest first.
+    ///
+    /// # Errors
+    /// As [`Self::put`]; `InvalidArgument` for a timestamp of another size.
+    pub fn put_with_timestamp(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        timestamp: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let key = self.stamped(key.as_ref(), timestamp.as_ref())?;
+        self.add_stored(&key, ValueType::Value, value.as_ref())
+    }
+
+    /// Adds the deletion of a key as of a timestamp.
+    ///
+    /// # Errors
+    /// As [`Self::put_with_timestamp`].
+    pub fn delete_with_timestamp(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        timestamp: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let key = self.stamped(key.as_ref(), timestamp.as_ref())?;
+        self.add_stored(&key, ValueType::DeletionWithTimestamp, &[])
+    }
+
+    /// Adds the deletion of all keys from `begin` to before `end` as of a timestamp, in any order.
+    ///
+    /// # Errors
+    /// As [`Self::delete_range`]; `InvalidArgument` for a timestamp of another size.
+    pub fn delete_range_with_timestamp(
+        &mut self,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+        timestamp: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let begin = self.stamped(begin.as_ref(), timestamp.as_ref())?;
+        let end = self.stamped(end.as_ref(), timestamp.as_ref())?;
+        self.delete_stored_range(&begin, &end)
+    }
+
+    fn stamped(&mut self, key: &[u8], stamp: &[u8]) -> Result<Vec<u8>> {
+        self.check_usable()?;
+        let size = self.comparator.timestamp_size();
+        let checked = timestamp::check_size("of the table", size, stamp);
+        self.note(checked)?;
+        Ok(timestamp::join(key, stamp))
+    }
+
+    /// Refuses a key without a timestamp where the comparator has some.
+    fn check_unstamped(&mut self) -> Result<()> {
+        self.check_usable()?;
+        match self.comparator.timestamp_size() {
+            0 => Ok(()),
+            size => Err(self.refused(format!(
+                "the comparator has timestamps of {size} bytes; add entries with them, as by put_with_timestamp"
+            ))),
+        }
+    }
+
     /// Adds a key with an entity of these columns, which may come in any order.
     ///
     /// # Errors
@@ -218,9 +280,12 @@ impl SstFileWriter {
     /// # Errors
     /// `InvalidArgument` if `begin` is larger than `end`.
     pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
-        let (begin, end) = (begin.as_ref(), end.as_ref());
-        self.check_usable()?;
-        let order = self.comparator.compare(begin, end);
+        self.check_unstamped()?;
+        self.delete_stored_range(begin.as_ref(), end.as_ref())
+    }
+
+    fn delete_stored_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+        let order = self.comparator.compare_keys(begin, end);
         if order.is_gt() {
             let (begin, end) = (begin.escape_ascii(), end.escape_ascii());
             let message = format!("the range to delete begins at '{begin}', after its end '{end}'");
@@ -277,7 +342,11 @@ impl SstFileWriter {
     }
 
     fn add(&mut self, key: &[u8], kind: ValueType, value: &[u8]) -> Result<()> {
-        self.check_usable()?;
+        self.check_unstamped()?;
+        self.add_stored(key, kind, value)
+    }
+
+    fn add_stored(&mut self, key: &[u8], kind: ValueType, value: &[u8]) -> Result<()> {
         if self.smallest.is_some() {
             let last = self.key.as_key().user_key();
             if self.comparator.compare(last, key).is_ge() {

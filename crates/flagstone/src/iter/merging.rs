@@ -291,7 +291,7 @@ pub(super) fn key_prefix(comparator: &Comparator, user_key: &[u8]) -> u64 {
     match comparator {
         Comparator::Bytewise => prefix,
         Comparator::ReverseBytewise => !prefix,
-        Comparator::Custom(_) => 0,
+        Comparator::BytewiseU64Ts | Comparator::ReverseBytewiseU64Ts | Comparator::Custom(_) => 0,
     }
 }
 

@@ -17,7 +17,7 @@ mod merging;
 pub(crate) mod testing;
 mod tombstones;
 
-pub use db_iter::{DbIter, DbIterSettings, KeyBounds};
+pub use db_iter::{AsOf, DbIter, DbIterSettings, KeyBounds, newest_timestamp};
 pub use dead_ranges::{DeadRanges, HistoryEpoch};
 pub use level::{ConcatIterator, FileOpener, SortedFiles};
 pub use lookup::{Lookup, LookupValue, Outcome, Upcoming, ValueResolver};

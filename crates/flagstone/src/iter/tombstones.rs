@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 use super::SortedFiles;
 use super::level::partition_point;
-use crate::base::range_tombstone::BoundRef;
+use crate::base::range_tombstone::{BoundRef, Sight};
 use crate::base::{
     Comparator, InternalKey, InternalKeyBuf, Result, SequenceNumber, TruncatedRangeTombstones,
     ValueType,
@@ -37,6 +37,8 @@ pub enum TombstoneSource {
 pub struct TombstoneView {
     comparator: Comparator,
     snapshot: SequenceNumber,
+    /// The newest timestamp that is seen; `None` where keys have none.
+    as_of: Option<Box<[u8]>>,
     sources: Vec<Source>,
     /// The direction of the last question, if the common stretch is known.
     last: Option<Towards>,
@@ -123,6 +125,7 @@ impl TombstoneView {
         Self {
             comparator,
             snapshot,
+            as_of: None,
             sources: sources.into_iter().map(make).collect(),
             last: None,
             from: None,
@@ -130,6 +133,12 @@ impl TombstoneView {
             sequence: 0,
             target: InternalKeyBuf::for_seek(b"", 0),
         }
+    }
+
+    /// The same as of a timestamp.
+    #[must_use]
+    pub fn as_of(self, timestamp: Box<[u8]>) -> Self {
+        Self { as_of: Some(timestamp), ..self }
     }
 
     /// Whether there are no sources.
@@ -174,12 +183,13 @@ impl TombstoneView {
 
     fn locate(&mut self, place: BoundRef<'_>) -> Result<()> {
         let comparator = &self.comparator;
+        let sight = Sight { comparator, snapshot: self.snapshot, as_of: self.as_of.as_deref() };
         for source in &mut self.sources {
             let known = source.has_looked
                 && source.stretch.starts_by(place, comparator)
                 && source.stretch.ends_after(place, comparator);
             if !known {
-                source.locate(place, comparator, self.snapshot)?;
+                source.locate(place, &sight)?;
                 source.has_looked = true;
             }
         }
@@ -224,25 +234,16 @@ impl TombstoneView {
 }
 
 impl Source {
-    fn locate(
-        &mut self,
-        place: BoundRef<'_>,
-        comparator: &Comparator,
-        snapshot: SequenceNumber,
-    ) -> Result<()> {
+    fn locate(&mut self, place: BoundRef<'_>, sight: &Sight<'_>) -> Result<()> {
         match &self.tombstones {
             TombstoneSource::One(tombstones) => {
-                locate_in(tombstones, place, comparator, snapshot, &mut self.stretch);
+                locate_in(tombstones, place, sight, &mut self.stretch);
                 Ok(())
             }
-            TombstoneSource::Level(level) => locate_in_level(
-                level.as_ref(),
-                &mut self.loaded,
-                place,
-                comparator,
-                snapshot,
-                &mut self.stretch,
-            ),
+            TombstoneSource::Level(level) => {
+                let stretch = &mut self.stretch;
+                locate_in_level(level.as_ref(), &mut self.loaded, place, sight, stretch)
+            }
         }
     }
 }
@@ -251,10 +252,10 @@ impl Source {
 fn locate_in(
     tombstones: &TruncatedRangeTombstones,
     place: BoundRef<'_>,
-    comparator: &Comparator,
-    snapshot: SequenceNumber,
+    sight: &Sight<'_>,
     stretch: &mut Stretch,
 ) {
+    let comparator = sight.comparator;
     stretch.from.clear();
     stretch.until.clear();
     stretch.sequence = 0;
@@ -269,7 +270,7 @@ fn locate_in(
         Some(fragment) if fragment.start.compare(&place, comparator).is_le() => {
             stretch.from.set(fragment.start);
             stretch.until.set(fragment.end);
-            stretch.sequence = fragment.visible_sequence(snapshot);
+            stretch.sequence = fragment.seen_by(sight);
         }
         gap_before => {
             if let Some(fragment) = gap_before {
@@ -287,10 +288,10 @@ fn locate_in_level(
     level: &dyn LevelTombstones,
     loaded: &mut Option<(usize, Option<TruncatedRangeTombstones>)>,
     place: BoundRef<'_>,
-    comparator: &Comparator,
-    snapshot: SequenceNumber,
+    sight: &Sight<'_>,
     stretch: &mut Stretch,
 ) -> Result<()> {
+    let comparator = sight.comparator;
     let largest = |index| BoundRef::from(level.largest(index));
     let smallest = |index| BoundRef::from(level.smallest(index));
     let index =
@@ -317,7 +318,7 @@ fn locate_in_level(
         return Ok(());
     }
     if let Some((_, Some(tombstones))) = loaded {
-        locate_in(tombstones, place, comparator, snapshot, stretch);
+        locate_in(tombstones, place, sight, stretch);
     }
     // Beyond the file's bounds its neighbours answer.
     if !stretch.from.bounded {

@@ -143,7 +143,7 @@ impl Version {
         end: Option<&[u8]>,
     ) -> Range<usize> {
         let files = &self.levels[level];
-        let user = &self.comparator.user;
+        let user = self.comparator.keys();
         let start = begin.map_or(0, |begin| {
             files.partition_point(|file| user.compare(file.meta.largest.user_key(), begin).is_lt())
         });
@@ -169,7 +169,7 @@ impl Version {
         if level > 0 {
             return files[self.overlapping_range(level, begin, end)].to_vec();
         }
-        let user = &self.comparator.user;
+        let user = self.comparator.keys();
         let overlaps = |file: &&Arc<TableFile>| {
             begin.is_none_or(|begin| user.compare(file.meta.largest.user_key(), begin).is_ge())
                 && end.is_none_or(|end| user.compare(file.meta.smallest.user_key(), end).is_le())
@@ -231,7 +231,7 @@ impl Version {
 
     /// The smallest and the largest user key of all tables, if there are any.
     pub fn key_bounds(&self) -> Option<(&[u8], &[u8])> {
-        let user = &self.comparator.user;
+        let user = self.comparator.keys();
         let each = self.files().map(|(_, file)| &file.meta);
         let each = each.map(|meta| (meta.smallest.user_key(), meta.largest.user_key()));
         each.reduce(|a, b| {

@@ -308,7 +308,7 @@ impl VersionBuilder {
                 self.comparator.compare(a.smallest.as_key(), b.smallest.as_key())
             });
             for pair in by_key.windows(2) {
-                if user_keys_overlap(&self.comparator.user, pair[0], pair[1]) {
+                if user_keys_overlap(self.comparator.keys(), pair[0], pair[1]) {
                     return Err(inconsistent(
                         0,
                         pair[0],
@@ -347,7 +347,7 @@ impl VersionBuilder {
     ///   stays may have been older than an input and be newer than the result, or the reverse.
     fn keeps_history(&self, files: &[&FileMetadata], added: &[bool]) -> bool {
         let overlap =
-            |a: &FileMetadata, b: &FileMetadata| user_keys_overlap(&self.comparator.user, a, b);
+            |a: &FileMetadata, b: &FileMetadata| user_keys_overlap(self.comparator.keys(), a, b);
         let highest = self.level_zero.iter().map(|file| file.meta.epoch_number).max().unwrap_or(0);
         let base = self.level_zero.iter().map(|file| &file.meta);
         let gone: Vec<_> = base.filter(|meta| self.removed.contains_key(&meta.number)).collect();
@@ -408,7 +408,7 @@ impl VersionBuilder {
                     && newer.largest_seqno < older.smallest_seqno;
                 if newest_by_seqno(newer, older).is_gt()
                     && !is_taken_in
-                    && user_keys_overlap(&self.comparator.user, newer, older)
+                    && user_keys_overlap(self.comparator.keys(), newer, older)
                 {
                     let why =
                         "overlap, but the one with the higher epoch number has the lower seqnos";

@@ -20,7 +20,10 @@ impl PrefixOrder {
         match comparator {
             Comparator::Bytewise => Self::Ascending,
             Comparator::ReverseBytewise => Self::Descending,
-            Comparator::Custom(_) => Self::None,
+            // The bytes of a timestamp may follow a short key, and have an order of their own.
+            Comparator::BytewiseU64Ts
+            | Comparator::ReverseBytewiseU64Ts
+            | Comparator::Custom(_) => Self::None,
         }
     }
 

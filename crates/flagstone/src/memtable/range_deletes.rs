@@ -267,7 +267,7 @@ impl RangeDeletes {
         snapshots: &[SequenceNumber],
     ) -> Option<Arc<FragmentedRangeTombstones>> {
         let all = self.all.lock();
-        let tombstones = all.iter().map(|one| RangeTombstoneRef::from(&**one));
+        let tombstones = all.iter().map(|one| RangeTombstoneRef::stored(one, comparator));
         let needed =
             || FragmentedRangeTombstones::keeping(Keep::Needed(snapshots), comparator, tombstones);
         (!all.is_empty()).then(|| Arc::new(needed()))
@@ -317,7 +317,7 @@ impl RangeDeletes {
         let to = from + new.len();
         let sequences = || new.iter().map(|tombstone| tombstone.sequence);
         let (Some(first), Some(last)) = (sequences().min(), sequences().max()) else { return };
-        let mut tombstones = new.iter().map(|one| RangeTombstoneRef::from(&**one));
+        let mut tombstones = new.iter().map(|one| RangeTombstoneRef::stored(one, comparator));
         let mut run = Run::new(comparator, (from, to), (first, last), &mut tombstones);
         while let Some(before) = runs.pop_if(|before| before.len() <= 2 * run.len()) {
             run = Run::merged(comparator, &before, &run);
@@ -375,7 +375,7 @@ impl RangeDeletes {
             }
         }
         let seen = all.iter().filter(|tombstone| tombstone.sequence <= snapshot);
-        let tombstones = seen.map(|one| RangeTombstoneRef::from(&**one));
+        let tombstones = seen.map(|one| RangeTombstoneRef::stored(one, comparator));
         let newest =
             Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones));
         if parts.len() == PARTS_MAX {

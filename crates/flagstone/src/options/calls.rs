@@ -57,6 +57,13 @@ pub struct ReadOptions {
     /// key whose newest version is in a skipped table may show an older one. Opens all tables
     /// within the bounds.
     pub table_filter: Option<TableFilter>,
+    /// Reads as of this timestamp, in families whose comparator has timestamps: there it is needed,
+    /// elsewhere it is refused. It must not be older than
+    /// [`Family::full_history_ts_low`](crate::Family::full_history_ts_low).
+    pub timestamp: Option<Vec<u8>>,
+    /// Iterators show each version of a key from this timestamp up to `timestamp`, newest first,
+    /// deletions included. What a range deletion hides as of `timestamp` is not shown.
+    pub iter_start_ts: Option<Vec<u8>>,
 }
 
 impl ReadOptions {
@@ -83,6 +90,8 @@ impl Default for ReadOptions {
             auto_refresh_iterator_with_snapshot: false,
             tailing: false,
             table_filter: None,
+            timestamp: None,
+            iter_start_ts: None,
         }
     }
 }

@@ -140,7 +140,7 @@ fn newest_of(
     comparator: &Comparator,
     tombstones: &[RangeTombstone],
 ) -> Arc<FragmentedRangeTombstones> {
-    let tombstones = tombstones.iter().map(RangeTombstoneRef::from);
+    let tombstones = tombstones.iter().map(|one| RangeTombstoneRef::stored(one, comparator));
     Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones))
 }
 

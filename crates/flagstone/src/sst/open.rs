@@ -410,7 +410,7 @@ fn read_filter(
     let prefixes = same_extractor(properties, settings).filter(|_| has_prefixes).cloned();
     let overlaps = properties.decoupled_filters();
     // Filters go by bytes: under another order the key may be there in other bytes.
-    let whole_keys = properties.whole_key_filtering() && settings.comparator.tells_bytes_apart();
+    let whole_keys = properties.whole_key_filtering() && settings.comparator.is_built_in();
     Ok(TableFilter { kind, whole_keys, prefixes, overlaps })
 }
 

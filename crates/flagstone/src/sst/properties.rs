@@ -31,6 +31,8 @@ pub(crate) mod name {
     pub const TOP_LEVEL_INDEX_SIZE: &str = "rocksdb.top-level.index.size";
     pub const COMPRESSION_OPTIONS: &str = "rocksdb.compression_options";
     pub const PROPERTY_COLLECTORS: &str = "rocksdb.property.collectors";
+    pub const TIMESTAMP_MIN: &str = "rocksdb.timestamp_min";
+    pub const TIMESTAMP_MAX: &str = "rocksdb.timestamp_max";
     pub const TIMESTAMPS_PERSISTED: &str = "rocksdb.user.defined.timestamps.persisted";
     /// fixed32.
     pub const EMBEDDED_BLOBS: &str = "rocksdb.embedded.blob.stats";
@@ -161,6 +163,17 @@ pub struct TableProperties {
 }
 
 impl TableProperties {
+    /// The oldest and the newest timestamp of the table's keys, if it says so.
+    pub fn timestamps(&self) -> Option<(&[u8], &[u8])> {
+        let found = |name: &str| self.raw.get(name.as_bytes()).map(Vec::as_slice);
+        Some((found(name::TIMESTAMP_MIN)?, found(name::TIMESTAMP_MAX)?))
+    }
+
+    /// The bytes of the timestamps that the table's keys end in, if it says so.
+    pub fn timestamp_size(&self) -> Option<usize> {
+        self.timestamps().map(|(oldest, _)| oldest.len())
+    }
+
     /// In a table that names no family.
     pub const UNKNOWN_FAMILY: ColumnFamilyId = ColumnFamilyId(UNKNOWN_COLUMN_FAMILY as u32);
 

@@ -291,6 +291,23 @@ impl Table {
         self.filter_admits(user_key, FilterKey::new(user_key), settings)
     }
 
+    /// Whether the filter admits a key of which versions with timestamps are stored; `first` is the
+    /// place before all of them.
+    ///
+    /// # Errors
+    /// As [`Table::may_contain`].
+    pub fn may_have_versions(
+        &self,
+        first: &[u8],
+        key: &[u8],
+        settings: &ReadSettings,
+    ) -> Result<bool> {
+        if !self.filter.whole_keys {
+            return Ok(true);
+        }
+        self.filter_admits(first, FilterKey::new(key), settings)
+    }
+
     /// Whether the filter admits the prefix of `user_key`; `true` if the filter cannot tell.
     ///
     /// # Errors

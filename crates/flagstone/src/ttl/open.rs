@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Rule, Rules, TtlDb, TtlOptions};
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::db::{ColumnFamily, Db};
 use crate::expiry::Lifetime;
 use crate::options::{ColumnFamilyOptions, Options};
@@ -86,6 +86,7 @@ impl TtlDb {
         options: &ColumnFamilyOptions,
         ttl: TtlOptions,
     ) -> Result<ColumnFamily> {
+        check_unstamped(options)?;
         let rule = Rule::new(ttl, self.base.env())?;
         let family =
             self.base.create_column_family(name, &options.with_lifetime(&rule.lifetime))?;
@@ -98,6 +99,7 @@ impl TtlDb {
         ttl: TtlOptions,
         open: impl FnOnce(&Options) -> Result<Db>,
     ) -> Result<Self> {
+        check_unstamped(&options.cf)?;
         let rule = Rule::new(ttl, &options.env)?;
         let cf = options.cf.with_lifetime(&rule.lifetime);
         let base = open(&Options { cf, ..options.clone() })?;
@@ -117,6 +119,7 @@ impl TtlDb {
                 listed.push((name, family.clone()));
                 continue;
             };
+            check_unstamped(family)?;
             let rule = Rule::new(ttl, &options.env)?;
             listed.push((name, family.with_lifetime(&rule.lifetime)));
             rules.push((name, rule));
@@ -129,6 +132,16 @@ impl TtlDb {
         let rules = Rules::of(known.collect());
         Ok(Self { base, rules })
     }
+}
+
+/// A value's time to live counts from when it is written, which a timestamp need not be.
+fn check_unstamped(options: &ColumnFamilyOptions) -> Result<()> {
+    if options.comparator.timestamp_size() == 0 {
+        return Ok(());
+    }
+    Err(Error::not_supported(
+        "values do not expire in a family whose comparator has timestamps: raise full_history_ts_low instead",
+    ))
 }
 
 impl Rule {

@@ -122,11 +122,22 @@ pub(super) fn number_in_header(bytes: &[u8]) -> Option<u32> {
 /// Appends a header whose CRC and length [`finish_record`] fills in.
 #[inline]
 pub(super) fn put_header(out: &mut Vec<u8>, record_type: u8, recycled_as: Option<u32>) {
+    put_header_of(out, record_type, record_type + RECYCLABLE, recycled_as);
+}
+
+/// The same of a record that has these types, by itself and in a log whose headers have its number.
+#[inline]
+pub(super) fn put_header_of(
+    out: &mut Vec<u8>,
+    record_type: u8,
+    recyclable_type: u8,
+    recycled_as: Option<u32>,
+) {
     out.extend_from_slice(&[0; TYPE_OFFSET]);
     match recycled_as {
         None => out.push(record_type),
         Some(number) => {
-            out.push(record_type + RECYCLABLE);
+            out.push(recyclable_type);
             out.extend_from_slice(&number.to_le_bytes());
         }
     }

@@ -25,6 +25,7 @@ mod recovery;
 mod recovery_tests;
 mod sections;
 mod space;
+mod stamps;
 #[cfg(test)]
 mod test_support;
 mod writer;
@@ -47,4 +48,5 @@ pub use recovery::{
     missing_wal, replay,
 };
 pub use sections::{SectionCounts, Sections, Sharing, Step as SectionStep, is_plain};
+pub use stamps::StampedFamily;
 pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

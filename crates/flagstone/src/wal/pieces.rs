@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use super::damage::Damage;
 use super::reader::{Event, Reader, ReaderOptions};
+use super::stamps::{StampedFamily, Stamps};
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes};
 use crate::batch::{BatchSummary, BatchView};
@@ -37,6 +38,12 @@ pub trait Checks: Send + Sync {
 
     /// Whether the family is to have what this log holds for it.
     fn wants(&self, family: ColumnFamilyId, wal: FileNumber) -> bool;
+
+    /// The families whose keys end in timestamps, where batches are to have those of now; `None` to
+    /// refuse logs with timestamps.
+    fn stamped(&self) -> Option<&[StampedFamily]> {
+        None
+    }
 }
 
 /// What is wrong with a batch that is intact.
@@ -134,9 +141,35 @@ struct OneLog {
     /// it holds.
     looked_at: usize,
     timestamped: Option<ColumnFamilyId>,
+    stamps: Stamps,
 }
 
 impl OneLog {
+    /// Gives the batch that ends the piece the timestamps that its families have now.
+    fn adapt(
+        &mut self,
+        what: What,
+        bytes: &mut Vec<u8>,
+        families: &[StampedFamily],
+        wal: FileNumber,
+        wanted: impl Fn(ColumnFamilyId, FileNumber) -> bool,
+    ) -> What {
+        let What::Record { range, batch: Some(Ok(summary)), fault: None } = what else {
+            return what;
+        };
+        let record = &bytes[range.clone()];
+        let (range, fault) = match self.stamps.adapt(&self.reader, wal, record, families, wanted) {
+            Ok(None) => (range, None),
+            Ok(Some(changed)) => {
+                bytes.truncate(range.start);
+                bytes.extend_from_slice(&changed);
+                (range.start..bytes.len(), None)
+            }
+            Err(error) => (range, Some(Fault::Unknown(error))),
+        };
+        What::Record { range, batch: Some(Ok(summary)), fault }
+    }
+
     /// Behind the word of a log that keys of a family end in timestamps, its batches cannot be read
     /// if that family is to have them.
     fn refuse_timestamps(&mut self, what: What, wanted: impl Fn(ColumnFamilyId) -> bool) -> What {
@@ -175,14 +208,23 @@ impl PieceReader {
                 reader: Reader::with_options(file.clone(), *number, options),
                 looked_at: 0,
                 timestamped: None,
+                stamps: Stamps::default(),
             });
             let what = match log.reader.next_event() {
                 Ok(Event::Record(record)) => {
                     let what = add_record(record, &mut bytes, self.reading.piece_size);
-                    let checks = &self.reading.checks;
-                    let wanted =
-                        |family| checks.as_ref().is_none_or(|checks| checks.wants(family, *number));
-                    Ok(log.refuse_timestamps(what, wanted))
+                    let checks = self.reading.checks.as_ref();
+                    match checks.and_then(|checks| Some((checks, checks.stamped()?))) {
+                        Some((checks, families)) => {
+                            let wanted = |family, wal| checks.wants(family, wal);
+                            Ok(log.adapt(what, &mut bytes, families, *number, wanted))
+                        }
+                        None => {
+                            let wanted =
+                                |family| checks.is_none_or(|checks| checks.wants(family, *number));
+                            Ok(log.refuse_timestamps(what, wanted))
+                        }
+                    }
                 }
                 Ok(Event::Damage(damage)) => Ok(What::Damage(damage)),
                 Ok(Event::End) => Ok(What::End),

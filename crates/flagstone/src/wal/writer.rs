@@ -8,7 +8,7 @@ use super::format::*;
 use super::reader::COMPRESSED_RECORD_MAX;
 use super::space::Space;
 use crate::base::checksum::Suffix;
-use crate::base::{FileNumber, Result};
+use crate::base::{ColumnFamilyId, FileNumber, Result};
 use crate::cache::Measured;
 use crate::env::{LogFile, RangeSyncedFile, RangeSyncs, WritableFile};
 
@@ -65,6 +65,8 @@ pub struct Writer {
     buffer: Vec<u8>,
     /// All that memory, in somebody's account.
     memory: Option<Measured>,
+    /// Of how many families the log says how long the timestamps are that their keys end in.
+    stamped_families: usize,
 }
 
 impl Writer {
@@ -94,7 +96,51 @@ impl Writer {
             offset: 0,
             buffer: Vec::new(),
             memory: None,
+            stamped_families: 0,
         })
+    }
+
+    /// Of how many families the log says how long the timestamps of their keys are.
+    #[inline]
+    pub fn stamped_families(&self) -> usize {
+        self.stamped_families
+    }
+
+    /// Says how many bytes of timestamp the keys of these families end in: those behind the first
+    /// [`Writer::stamped_families`] of them, whose batches follow. As [`Writer::gather_record`] if
+    /// it `gathers`.
+    ///
+    /// # Errors
+    /// As [`Writer::add_record`].
+    #[cold]
+    pub fn add_timestamp_sizes(
+        &mut self,
+        families: &[(ColumnFamilyId, u16)],
+        gathers: bool,
+    ) -> Result<()> {
+        while let Some(new) = families.get(self.stamped_families..).filter(|new| !new.is_empty()) {
+            let new = &new[..new.len().min(STAMPED_FAMILIES_OF_RECORD)];
+            self.buffer.clear();
+            if self.compressor.is_some() && self.offset == 0 {
+                self.frame_compression_type();
+            }
+            frame_timestamp_sizes(&mut self.buffer, self.offset, self.recycled_as, new);
+            self.count();
+            let added = if gathers {
+                self.space.gather(self.offset, &self.buffer)
+            } else {
+                self.space.write(self.offset, &self.buffer)
+            };
+            self.framed_is_gone(added)?;
+            self.stamped_families += new.len();
+        }
+        Ok(())
+    }
+
+    fn frame_compression_type(&mut self) {
+        put_header(&mut self.buffer, SET_COMPRESSION_TYPE, None);
+        self.buffer.extend_from_slice(&ZSTD.to_le_bytes());
+        finish_record(&mut self.buffer, 0, LEGACY_HEADER_SIZE);
     }
 
     /// As [`Writer::new`], of a file that [`Writer::map`] can map.
@@ -242,12 +288,10 @@ impl Writer {
     #[inline]
     fn frame(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.buffer.clear();
+        if self.compressor.is_some() && self.offset == 0 {
+            self.frame_compression_type();
+        }
         if let Some(compressor) = &mut self.compressor {
-            if self.offset == 0 {
-                put_header(&mut self.buffer, SET_COMPRESSION_TYPE, None);
-                self.buffer.extend_from_slice(&ZSTD.to_le_bytes());
-                finish_record(&mut self.buffer, 0, LEGACY_HEADER_SIZE);
-            }
             let frame = compressor.compress(parts)?;
             frame_record(&mut self.buffer, self.offset, self.recycled_as, Cut::Halves, &[frame]);
         } else {
@@ -345,6 +389,30 @@ fn frame_record(
     let blocks = payload / (BLOCK_SIZE - header_size) + 2;
     out.reserve(payload + 2 * blocks * header_size);
     frame_fragments(out, offset, recycled_as, cut, Gather::new(parts, payload));
+}
+
+/// Of more families than that a log speaks in several records: one is not cut in two.
+const STAMPED_FAMILIES_OF_RECORD: usize = 1000;
+
+fn frame_timestamp_sizes(
+    out: &mut Vec<u8>,
+    offset: u64,
+    recycled_as: Option<u32>,
+    families: &[(ColumnFamilyId, u16)],
+) {
+    let header_size = header_size(recycled_as);
+    let size = header_size + families.len() * (size_of::<u32>() + size_of::<u16>());
+    let left = left_in_block(offset, out.len());
+    if left < size {
+        out.resize(out.len() + left, 0);
+    }
+    let start = out.len();
+    put_header_of(out, TIMESTAMP_SIZES, RECYCLABLE_TIMESTAMP_SIZES, recycled_as);
+    for (family, size) in families {
+        out.extend_from_slice(&family.0.to_le_bytes());
+        out.extend_from_slice(&size.to_le_bytes());
+    }
+    finish_record(out, start, header_size);
 }
 
 /// The same for a record that does not fit what is left of the block.

@@ -20,7 +20,7 @@ impl<'a> KeysBelow<'a> {
     pub fn new(version: &'a Version, output_level: usize) -> Self {
         let deeper = version.levels[output_level + 1..].iter().filter(|files| !files.is_empty());
         Self {
-            user: &version.comparator.user,
+            user: version.comparator.keys(),
             may_be_beside: output_level == 0,
             deeper: deeper.map(Vec::as_slice).collect(),
         }

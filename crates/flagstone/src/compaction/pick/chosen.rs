@@ -39,7 +39,7 @@ pub fn plan_files(
     if any_busy(all()) {
         return Err(in_the_way());
     }
-    let user = &version.comparator.user;
+    let user = version.comparator.keys();
     let range = bounds(user, all());
     let start_level = inputs[0].level;
     if ((start_level + 1).min(output_level)..=output_level)
@@ -104,7 +104,7 @@ fn with_those_that_must_go_along(
     files: &BTreeSet<FileNumber>,
     output_level: usize,
 ) -> Vec<LevelInput> {
-    let user = &version.comparator.user;
+    let user = version.comparator.keys();
     let mut inputs = Vec::new();
     let mut taken: Option<Bounds<'_>> = None;
     for (level, tables) in version.levels.iter().enumerate().take(output_level + 1) {

@@ -63,7 +63,7 @@ impl DeletedRanges {
         (smallest, largest): (&InternalKeyBuf, &InternalKeyBuf),
         tombstones: &[RangeTombstone],
     ) -> Option<Self> {
-        let user = &version.comparator.user;
+        let user = version.comparator.keys();
         let mut ranges: Vec<DeletedRange> = Vec::new();
         for tombstone in tombstones {
             match ranges.last_mut() {
@@ -140,7 +140,7 @@ impl DeletedRanges {
             let at = files.iter().position(|file| file.number() == self.table)?;
             Some((level, at))
         });
-        let user = &version.comparator.user;
+        let user = version.comparator.keys();
         place.into_iter().flat_map(move |(level, at)| below(version, level, at + 1)).filter(
             move |(_, file)| {
                 self.over(user, file)

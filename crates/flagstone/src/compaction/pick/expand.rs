@@ -45,7 +45,7 @@ pub(super) fn are_disjoint(user: &Comparator, files: &[Arc<TableFile>]) -> bool 
 /// Widens a range of positions in `level` (1 or deeper) to a clean cut.
 pub(super) fn clean_cut(version: &Version, level: usize, range: Range<usize>) -> Range<usize> {
     let files = &version.levels[level];
-    let user = &version.comparator.user;
+    let user = version.comparator.keys();
     let share_a_key = |left: usize| {
         let (left, right) = (&files[left].meta.largest, &files[left + 1].meta.smallest);
         // A tombstone's end is exclusive: its marker has the largest sequence number.
@@ -75,7 +75,7 @@ pub(super) fn overlapping(version: &Version, level: usize, bounds: Bounds<'_>) -
 
 /// The positions in level 0, ascending, that overlap `seeds` directly or through others.
 pub(super) fn level0_closure(version: &Version, seeds: &[usize]) -> Vec<usize> {
-    let (files, user) = (&version.levels[0], &version.comparator.user);
+    let (files, user) = (&version.levels[0], version.comparator.keys());
     let mut taken = vec![false; files.len()];
     seeds.iter().for_each(|&seed| taken[seed] = true);
     let mut frontier = seeds.to_vec();

@@ -225,7 +225,7 @@ impl FifoPicker<'_> {
         let inputs: Vec<_> =
             levels.into_iter().map(|(level, files)| LevelInput { level, files }).collect();
         let files = inputs.iter().flat_map(|input| &input.files);
-        let range = InputRange::of(bounds(&self.version.comparator.user, files));
+        let range = InputRange::of(bounds(self.version.comparator.keys(), files));
         CompactionPlan {
             reason,
             output_level: 0,

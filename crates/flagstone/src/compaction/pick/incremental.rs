@@ -80,7 +80,7 @@ impl UniversalPicker<'_> {
         let range = clean_cut(version, second.level, range);
         let files = &second.files[range.clone()];
         let below =
-            overlapping(version, oldest.level, bounds(&version.comparator.user, files.iter()));
+            overlapping(version, oldest.level, bounds(version.comparator.keys(), files.iter()));
         let cost = total_bytes(&oldest.files[below.clone()]) as f64 / total_bytes(files) as f64;
         Window { second: range, oldest: below, cost }
     }

@@ -70,7 +70,7 @@ pub fn last_level(version: &Version, settings: &LeveledSettings) -> usize {
 
 /// Whether a table of the level, there or on its way, overlaps the bounds.
 fn is_taken(version: &Version, arrivals: &Arrivals<'_>, level: usize, bounds: Bounds<'_>) -> bool {
-    let user = &version.comparator.user;
+    let user = version.comparator.keys();
     let (begin, end) = (Some(bounds.0), Some(bounds.1));
     let is_there = match level {
         0 => !version.files_overlapping(0, begin, end).is_empty(),
@@ -86,5 +86,5 @@ fn writes_to(
     bounds: Bounds<'_>,
 ) -> bool {
     let written = (compaction.smallest.as_slice(), compaction.largest.as_slice());
-    compaction.output_level == level && overlap(&version.comparator.user, bounds, written)
+    compaction.output_level == level && overlap(version.comparator.keys(), bounds, written)
 }

@@ -86,7 +86,7 @@ enum Destination {
 
 impl<'a> Picker<'a> {
     pub(super) fn user(&self) -> &'a Comparator {
-        &self.version.comparator.user
+        self.version.comparator.keys()
     }
 
     fn by_score(&self) -> Option<CompactionPlan> {
@@ -338,7 +338,10 @@ impl<'a> Picker<'a> {
     fn is_stale(&self, level: usize, file: &TableFile) -> bool {
         let newest = file.meta.largest_seqno;
         let range = (file.meta.smallest.user_key(), file.meta.largest.user_key());
-        let is_old = newest > 0 && newest < self.context.bottommost_threshold;
+        // With timestamps they stay until these are before the history that is kept.
+        let is_old = self.version.comparator.timestamp_size() == 0
+            && newest > 0
+            && newest < self.context.bottommost_threshold;
         is_old && !file.settled.load(Ordering::Relaxed) && self.is_bottommost(level, range)
     }
 

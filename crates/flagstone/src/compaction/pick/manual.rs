@@ -123,7 +123,7 @@ pub fn files_within(
     ranges: &[KeyRange<'_>],
     include_end: bool,
 ) -> Option<CompactionPlan> {
-    let user = &version.comparator.user;
+    let user = version.comparator.keys();
     let is_within = |file: &TableFile| {
         ranges.iter().any(|(begin, end)| {
             begin.is_none_or(|begin| user.compare(begin, file.meta.smallest.user_key()).is_le())

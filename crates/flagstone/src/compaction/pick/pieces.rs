@@ -97,7 +97,7 @@ impl UniversalPicker<'_> {
     pub(super) fn first_piece(&self, whole: Whole, runs: Range<usize>) -> RangePlan {
         let Some(first) = self.before_pieces(runs.clone()) else { return RangePlan::Nothing };
         let tables = self.runs[runs].iter().flat_map(|run| run.files);
-        let (smallest, _) = bounds(&self.version.comparator.user, tables);
+        let (smallest, _) = bounds(self.version.comparator.keys(), tables);
         if first.is_empty() {
             return self.next_piece(whole, smallest);
         }
@@ -157,7 +157,7 @@ impl UniversalPicker<'_> {
             return 0;
         }
         let (smallest, largest) =
-            bounds(&self.version.comparator.user, first.iter().flat_map(|run| run.files));
+            bounds(self.version.comparator.keys(), first.iter().flat_map(|run| run.files));
         let inputs = self.inputs_between(smallest, largest);
         let overlapped = total_bytes(inputs.iter().flat_map(|input| &input.files));
         let of_level0: Vec<_> =
@@ -168,7 +168,7 @@ impl UniversalPicker<'_> {
 
     /// The piece that begins at a user key; `Nothing` if nothing is left from there on.
     pub(super) fn next_piece(&self, whole: Whole, begin: &[u8]) -> RangePlan {
-        let user = &self.version.comparator.user;
+        let user = self.version.comparator.keys();
         let last = last_level(self.version, self.settings);
         let mut waiting: Vec<_> = whole.waiting(self.version, last, begin).collect();
         let first = waiting
@@ -218,7 +218,7 @@ impl UniversalPicker<'_> {
             let range = clean_cut(self.version, run.level, range);
             if !range.is_empty() {
                 let files = &run.files[range];
-                let user = &self.version.comparator.user;
+                let user = self.version.comparator.keys();
                 reach = join(user, reach, bounds(user, files.iter()));
                 inputs.push(LevelInput { level: run.level, files: files.to_vec() });
             }
@@ -231,7 +231,7 @@ impl UniversalPicker<'_> {
 /// it.
 fn ends_before(version: &Version, file: &TableFile, key: &[u8]) -> bool {
     let largest = file.meta.largest.as_key();
-    match version.comparator.user.compare(largest.user_key(), key) {
+    match version.comparator.keys().compare(largest.user_key(), key) {
         Ordering::Less => true,
         Ordering::Equal => largest.sequence() == MAX_SEQUENCE_NUMBER,
         Ordering::Greater => false,

@@ -112,7 +112,7 @@ impl CompactionPlan {
         let inputs = version.levels.iter().enumerate().filter(|(_, files)| !files.is_empty());
         let inputs: Vec<_> =
             inputs.map(|(level, files)| LevelInput { level, files: files.clone() }).collect();
-        let user = &version.comparator.user;
+        let user = version.comparator.keys();
         let files: Vec<_> = inputs.iter().flat_map(|input| &input.files).cloned().collect();
         let range = (!files.is_empty()).then(|| InputRange::of(bounds(user, files.iter())))?;
         Some(Self {
@@ -172,7 +172,7 @@ impl CompactionPlan {
         inputs: Vec<LevelInput>,
     ) -> Self {
         let files = inputs.iter().flat_map(|input| &input.files);
-        let range = InputRange::of(bounds(&version.comparator.user, files));
+        let range = InputRange::of(bounds(version.comparator.keys(), files));
         Self {
             reason,
             output_level: 0,

@@ -12,7 +12,7 @@ use crate::options::{FifoCompactionOptions, UniversalCompactionOptions};
 
 /// Of leveled compaction: level 0 goes into the level below as a whole, deeper levels in pieces.
 pub fn leveled_scratch(version: &Version, settings: &LeveledSettings) -> u64 {
-    let user = &version.comparator.user;
+    let user = version.comparator.keys();
     let base_level = LevelTargets::new(version, settings).base_level;
     let level0 = &version.levels[0];
     let mut from_level0 = total_bytes(level0);

@@ -254,7 +254,7 @@ impl<'a> UniversalPicker<'a> {
     /// Whether a running compaction writes where this one would.
     fn is_in_the_way(&self, plan: &CompactionPlan) -> bool {
         let bounds = (&plan.range.smallest[..], &plan.range.largest[..]);
-        let user = &self.version.comparator.user;
+        let user = self.version.comparator.keys();
         plan.output_level > 0 && is_being_written(user, self.running, plan.output_level, bounds)
     }
 
@@ -501,7 +501,7 @@ impl<'a> UniversalPicker<'a> {
         output: Output,
     ) -> CompactionPlan {
         let Output { level: output_level, path_id, is_oldest, compressed } = output;
-        let user = &self.version.comparator.user;
+        let user = self.version.comparator.keys();
         let files: Vec<_> = inputs.iter().flat_map(|input| &input.files).cloned().collect();
         let range = InputRange::of(bounds(user, files.iter()));
         let bottommost = is_oldest && !self.settings.ingest_behind;

@@ -4,11 +4,14 @@ pub(in crate::db) mod direct_blobs;
 pub(in crate::db) mod generation;
 pub(in crate::db) mod parked;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
-use crate::base::{ColumnFamilyId, Comparator, DataPaths, Error, InternalKeyComparator, Result};
+use crate::base::{
+    ColumnFamilyId, Comparator, DataPaths, Error, InternalKeyComparator, Result, timestamp,
+};
 use crate::compaction::pick::blob_file_size;
 use crate::db::family::generation::Generation;
 use crate::db::family::parked::ParkedCursors;
@@ -27,15 +30,28 @@ pub(crate) struct SuperVersion {
     pub(crate) version: Arc<Version>,
     /// Which of the family's pasts it shows.
     pub(super) past: HistoryEpoch,
+    /// The oldest timestamp as of which the version can be read, where there is one.
+    pub(super) history_low: Option<Arc<[u8]>>,
 }
 
 impl SuperVersion {
     /// What a family begins with.
     pub(super) fn first(mem: Arc<Generation>, version: Arc<Version>) -> Self {
-        Self { mem, immutable: Vec::new(), version, past: HistoryEpoch::default() }
+        Self {
+            mem,
+            immutable: Vec::new(),
+            version,
+            past: HistoryEpoch::default(),
+            history_low: None,
+        }
     }
 
     /// The memtables, newest first.
+    /// The same, which can be read as of that timestamp or later.
+    pub(super) fn with_history_low(self, low: Option<&[u8]>) -> Self {
+        Self { history_low: low.map(Arc::from), ..self }
+    }
+
     pub(super) fn generations(&self) -> impl Iterator<Item = &Arc<Generation>> {
         std::iter::once(&self.mem).chain(&self.immutable)
     }
@@ -172,6 +188,22 @@ impl Family {
         &self.order.user
     }
 
+    /// The place before all that is stored of a key of the program's.
+    pub(super) fn stored_from<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.order.timestamp_size() {
+            0 => Cow::Borrowed(key),
+            size => Cow::Owned(timestamp::before_all(key, size)),
+        }
+    }
+
+    /// The last of what is stored of a key of the program's.
+    pub(super) fn stored_until<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.order.timestamp_size() {
+            0 => Cow::Borrowed(key),
+            size => Cow::Owned(timestamp::last_of(key, size)),
+        }
+    }
+
     /// The super version, and the sequence number that `read` comes to then: it has all writes up
     /// to there.
     ///
@@ -249,7 +281,7 @@ impl Family {
     pub(super) fn wants_key_filter(&self, entries: u64, keys_read: u64) -> bool {
         let lately = keys_read.saturating_sub(self.keys_read.swap(keys_read, Ordering::Relaxed));
         // Other orders may take keys of different bytes for equal.
-        let is_by_bytes = !matches!(self.comparator(), Comparator::Custom(_));
+        let is_by_bytes = self.comparator().tells_bytes_apart();
         is_by_bytes && self.options.load().table.filter_policy.is_none() && lately > entries / 64
     }
 

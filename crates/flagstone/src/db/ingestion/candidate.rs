@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::file_name::FileKind;
 use crate::base::{
     Error, FileChecksum, FileNumber, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
-    RangeTombstone, Result, SequenceNumber, UniqueId, ValueType,
+    RangeTombstone, Result, SequenceNumber, UniqueId, ValueType, timestamp,
 };
 use crate::blob::visit_references;
 use crate::db::DbInner;
@@ -146,6 +146,13 @@ fn check_properties(group: &ExternalFiles, properties: &TableProperties) -> Resu
             properties.comparator, family.name
         )));
     }
+    let size = family.order.timestamp_size();
+    if let Some(given) = properties.timestamp_size().filter(|given| *given != size) {
+        return Err(Error::invalid_argument(format!(
+            "the table's keys end in timestamps of {given} bytes, and those of column family '{}' of {size}",
+            family.name
+        )));
+    }
     if properties.num_merge_operands > 0 && family.options.load().merge_operator.is_none() {
         return Err(no_merge_operator(&family.name).context("the table has merge operands"));
     }
@@ -244,7 +251,7 @@ fn check_within(family: &Family, tables: &[Candidate], begin: &[u8], end: &[u8])
 /// # Errors
 /// `InvalidArgument` if tables overlap that keep the sequence numbers they have.
 pub(in crate::db) fn set_steps(group: &ExternalFiles, tables: &mut [Candidate]) -> Result<()> {
-    let user = group.family.0.comparator();
+    let user = group.family.0.order.keys();
     let mut by_key: Vec<&Candidate> = tables.iter().collect();
     by_key.sort_by(|a, b| user.compare(a.smallest.user_key(), b.smallest.user_key()));
     let is_disjoint = by_key
@@ -253,7 +260,10 @@ pub(in crate::db) fn set_steps(group: &ExternalFiles, tables: &mut [Candidate]) 
     if is_disjoint {
         return Ok(());
     }
-    let keep_numbers = group.options.ingest_behind || !group.options.allow_global_seqno;
+    // Of two with timestamps the newer one need not have the newer timestamps.
+    let keep_numbers = group.options.ingest_behind
+        || !group.options.allow_global_seqno
+        || group.family.0.order.timestamp_size() > 0;
     for at in 1..tables.len() {
         let (earlier, rest) = tables.split_at_mut(at);
         let table = &mut rest[0];
@@ -280,9 +290,12 @@ pub(in crate::db) fn overlaps_memory(family: &Family, table: &Candidate) -> bool
 }
 
 fn has_any(family: &Family, mem: &Generation, smallest: &[u8], largest: &[u8]) -> bool {
-    let user = family.comparator();
+    let user = family.order.keys();
+    let size = family.order.timestamp_size();
     let mut iter = mem.iter();
-    iter.seek(InternalKeyBuf::for_seek(smallest, MAX_SEQUENCE_NUMBER).as_key());
+    iter.seek(
+        InternalKeyBuf::for_seek(&timestamp::opening(smallest, size), MAX_SEQUENCE_NUMBER).as_key(),
+    );
     if iter.valid() && user.compare(iter.key().user_key(), largest).is_le() {
         return true;
     }
@@ -313,6 +326,13 @@ impl Candidate {
         iter.seek_to_last();
         let mut largest = iter.valid().then(|| iter.key().to_buf());
         iter.status()?;
+        let size_of_stamp = family.order.timestamp_size();
+        let ends = [&smallest, &largest].into_iter().flatten().map(InternalKeyBuf::user_key);
+        let ranges = deletions.iter().flat_map(|one| [&one.start[..], &one.end[..]]);
+        for key in ends.chain(ranges).filter(|key| key.len() < size_of_stamp) {
+            let told = timestamp::is_too_short(key, size_of_stamp);
+            return Err(Error::invalid_argument(told.message()));
+        }
         for deletion in &deletions {
             widen(family, deletion, &mut smallest, &mut largest);
         }
@@ -405,11 +425,14 @@ fn widen(
     largest: &mut Option<InternalKeyBuf>,
 ) {
     let order = &family.order;
-    let start = InternalKeyBuf::new(&deletion.start, deletion.sequence, ValueType::RangeDeletion);
+    let (start, end) = (&deletion.start, &deletion.end);
+    let size = order.timestamp_size();
+    let (start, end) = (timestamp::opening(start, size), timestamp::opening(end, size));
+    let start = InternalKeyBuf::new(&start, deletion.sequence, ValueType::RangeDeletion);
     if smallest.as_ref().is_none_or(|known| order.compare(start.as_key(), known.as_key()).is_lt()) {
         *smallest = Some(start);
     }
-    let end = InternalKeyBuf::new(&deletion.end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+    let end = InternalKeyBuf::new(&end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
     if largest.as_ref().is_none_or(|known| order.compare(end.as_key(), known.as_key()).is_gt()) {
         *largest = Some(end);
     }

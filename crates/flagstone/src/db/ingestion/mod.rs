@@ -85,6 +85,13 @@ fn check_families(inner: &DbInner, groups: &[ExternalFiles]) -> Result<()> {
         inner.disk.check_owner(&group.family.0)?;
         group.family.0.check_alive()?;
         let name = group.family.name();
+        if group.atomic_replace_range.is_some() && group.family.0.order.timestamp_size() > 0 {
+            let message = format!(
+                "a range of column family '{name}' cannot be replaced: its keys have timestamps; delete the range as of one, and \
+                 ingest into an empty range"
+            );
+            return Err(Error::not_supported(message));
+        }
         if group.files.is_empty() && group.atomic_replace_range.is_none() {
             let message = format!("no files to ingest into column family '{name}'");
             return Err(Error::invalid_argument(message));
@@ -228,6 +235,7 @@ impl Batch<'_> {
     fn arriving(&self, inner: &DbInner, first: SequenceNumber) -> Result<Arriving> {
         let Self { group, tables, brought } = self;
         let (options, family) = (&group.options, &group.family.0);
+        let is_stamped = family.order.timestamp_size() > 0;
         let now = inner.context.env.clock.unix_seconds();
         let (mut metadata, mut told, mut deletions) = (Vec::new(), Vec::new(), Vec::new());
         for (table, (number, path)) in tables.iter().zip(brought.files()) {
@@ -249,7 +257,9 @@ impl Batch<'_> {
                 properties: table.properties.clone(),
             }));
             metadata.push(meta);
-            deletions.push(if is_numbered { table.deletions(sequence) } else { Vec::new() });
+            // With timestamps they spare newer versions.
+            let deletes = is_numbered && !is_stamped;
+            deletions.push(if deletes { table.deletions(sequence) } else { Vec::new() });
         }
         Ok(Arriving {
             family: family.clone(),
@@ -257,7 +267,7 @@ impl Batch<'_> {
             deletions,
             is_behind: options.ingest_behind,
             only_last_level: options.fail_if_not_bottommost_level,
-            must_not_overlap: self.must_not_overlap(),
+            must_not_overlap: self.must_not_overlap() || is_stamped,
             told,
         })
     }

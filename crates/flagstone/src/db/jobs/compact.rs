@@ -19,7 +19,7 @@ use crate::base::{
 use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
 use crate::db::family::Family;
-use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace, ToldJob};
+use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace, ToldJob, history_of};
 use crate::db::jobs::part::{self, PartRange, epochs};
 use crate::db::jobs::{Jobs, dropping, output, room};
 use crate::db::statistics::Ticker;
@@ -290,6 +290,7 @@ impl Jobs {
                     .unwrap_or(0),
                 file_creation_time: kept_creation_time(job),
             },
+            history: history_of(&job.family),
             blob_gc: self.blob_gc_candidates(job),
             direct: DirectInputs::default(),
             told: {

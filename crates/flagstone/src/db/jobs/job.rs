@@ -9,8 +9,8 @@ use crate::base::{
     Code, CompactionFilter, CompactionFilterContext, Error, FileChecksum, FileNumber, Result,
     SequenceNumber, TableFileCreationReason, Temperature, TruncatedRangeTombstones, file_name,
 };
-use crate::compaction::StreamSettings;
 use crate::compaction::pick::OutputCompression;
+use crate::compaction::{History, StreamSettings};
 use crate::db::background::io_limit::Limit;
 use crate::db::events::{Event, thread_id};
 use crate::db::family::Family;
@@ -49,6 +49,14 @@ pub(in crate::db) struct JobSpec {
     pub(in crate::db) direct: DirectInputs,
     /// What listeners know of it.
     pub(in crate::db) told: ToldJob,
+    /// Where keys have timestamps, what is kept of them.
+    pub(in crate::db) history: Option<History>,
+}
+
+/// What is kept now of a family's timestamps; `None` where keys have none.
+pub(in crate::db) fn history_of(family: &Family) -> Option<History> {
+    let low = || family.current.load().history_low.as_deref().map(<[u8]>::to_vec);
+    (family.order.timestamp_size() > 0).then(|| History { low: low(), is_stripped: false })
 }
 
 /// What listeners know of a job that runs.
@@ -144,6 +152,7 @@ impl JobSpec {
         reason: TableFileCreationReason,
     ) -> Self {
         let version = family.current.load().version.clone();
+        let history = history_of(&family);
         let options = family.options.load();
         let codec = crate::db::settings::leveled_settings(&options, &version.paths)
             .compression_of(0, 1, false);
@@ -177,6 +186,7 @@ impl JobSpec {
             blob_gc: direct.recovered.clone(),
             direct,
             told: ToldJob::default(),
+            history,
         }
     }
 
@@ -214,6 +224,7 @@ impl JobSpec {
             level: self.filtered.input_start_level.unwrap_or(0),
             merge_operator: options.merge_operator.clone(),
             ingest_behind: options.cf_allow_ingest_behind,
+            history: self.history.clone(),
             ..StreamSettings::new(self.family.comparator().clone())
         }
     }

@@ -76,7 +76,9 @@ pub(in crate::db) fn run_job(
 ) -> Result<JobOutput> {
     let snapshots =
         if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { jobs.snapshots.sequences() };
-    let tombstones = StreamTombstones::new(spec.family.comparator(), &spec.tombstones, &snapshots);
+    let low = spec.history.as_ref().and_then(|history| history.low.clone());
+    let order = spec.family.comparator();
+    let tombstones = StreamTombstones::with_history(order, &spec.tombstones, &snapshots, low);
     // Tables that are ingested behind come below all that there is now.
     let may_be_last = !spec.family.options.load().cf_allow_ingest_behind;
     let is_last = spec.place.bottommost && may_be_last;

@@ -25,6 +25,10 @@ pub(in crate::db) fn sample_overwrites(
     family: &Arc<Family>,
     memtables: &[Arc<Generation>],
 ) {
+    if family.order.timestamp_size() > 0 {
+        // Each timestamp is a version of its own, which overwrites nothing.
+        return;
+    }
     let options = family.options.load();
     let bounds_space = options.separates_values() && options.max_space_amplification > 0.0;
     // Smaller ones lie in the memtable itself until it is flushed.
@@ -51,6 +55,9 @@ pub(in crate::db) fn blob_bytes_overwritten(
     memtable: &Generation,
 ) -> Result<u64> {
     let Some(first) = memtable.first_sequence() else { return Ok(0) };
+    if family.order.timestamp_size() > 0 {
+        return Ok(0);
+    }
     let (mut looked_up, mut bytes) = (0u64, 0u64);
     look_up_some(memtable, |entry, options| {
         looked_up += 1;

@@ -15,7 +15,7 @@ use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
     Code, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
     MAX_SEQUENCE_NUMBER, RangeTombstone, Remedy, Result, SequenceNumber, Sometimes, SstPartitioner,
-    TruncatedRangeTombstones, ValueType, key_in_words,
+    TruncatedRangeTombstones, ValueType, key_in_words, timestamp,
 };
 use crate::blob::{BlobIndex, GarbageMeter, visit_references};
 use crate::compaction::pick::{
@@ -274,7 +274,7 @@ pub(in crate::db) fn parts_of(
         let ahead = reads_ahead.then(|| Arc::new(ReadAhead::new(jobs.context.env.spawner.clone())));
         let through = ReadThrough { ahead, ..through.clone() };
         let sources = compaction_sources(jobs, job, &range, settings, &through)?;
-        let splitter = OutputSplitter::new(rule.clone(), job.family.comparator().clone());
+        let splitter = OutputSplitter::new(rule.clone(), job.family.order.keys().clone());
         let readahead_bytes = sources.len() * readahead_size;
         let partitioner = partitioner_of(&job.family, &job.version, &job.plan, job.is_manual);
         let splitter = Some(splitter);
@@ -358,6 +358,11 @@ pub(in crate::db) fn boundaries(jobs: &Jobs, job: &CompactionJob) -> Result<Vec<
             return Ok(Vec::new());
         }
         anchors.extend(table.anchors(ANCHORS)?);
+    }
+    let size = job.family.order.timestamp_size();
+    for anchor in &mut anchors {
+        // All versions of a key are judged in one part.
+        anchor.user_key = timestamp::opening(&anchor.user_key, size).into_owned();
     }
     let boundaries = subcompaction_boundaries(
         job.family.comparator(),

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use crate::base::{Comparator, MAX_SEQUENCE_NUMBER, RangeTombstone, SequenceNumber};
+use crate::base::{Comparator, MAX_SEQUENCE_NUMBER, RangeTombstone, SequenceNumber, timestamp};
 use crate::sst::range_deletion_bytes;
 
 /// What a block has besides, at most.
@@ -51,10 +51,11 @@ pub(super) fn key_cuts(
 ) -> Vec<Vec<u8>> {
     let bytes_max = bytes_max.saturating_sub(BLOCK_END);
     let (mut cuts, mut bytes) = (Vec::new(), 0);
-    for same_start in tombstones.chunk_by(|a, b| user.compare(&a.start, &b.start).is_eq()) {
+    for same_start in tombstones.chunk_by(|a, b| user.compare_keys(&a.start, &b.start).is_eq()) {
         let more = same_start.iter().map(range_deletion_bytes).sum::<u64>();
         if bytes > 0 && bytes + more > bytes_max {
-            cuts.push(same_start[0].start.clone());
+            let start = &same_start[0].start;
+            cuts.push(timestamp::opening(start, user.timestamp_size()).into_owned());
             bytes = 0;
         }
         bytes += more;
@@ -69,7 +70,7 @@ pub(super) fn start_of_too_many<'a>(
     bytes_max: u64,
 ) -> Option<&'a [u8]> {
     let bytes_max = bytes_max.saturating_sub(BLOCK_END);
-    let mut same_starts = tombstones.chunk_by(|a, b| user.compare(&a.start, &b.start).is_eq());
+    let mut same_starts = tombstones.chunk_by(|a, b| user.compare_keys(&a.start, &b.start).is_eq());
     let too_many =
         same_starts.find(|same| same.iter().map(range_deletion_bytes).sum::<u64>() > bytes_max)?;
     Some(&too_many[0].start)

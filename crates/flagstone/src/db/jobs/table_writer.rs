@@ -93,7 +93,8 @@ impl<'a> TableWriter<'a> {
                 self.end_before(key)?;
             }
             let size = self.open.as_ref().map(|open| open.builder.estimated_size());
-            if splitter.should_stop_before(key, size) || self.is_cut_before(key) {
+            let is_full = splitter.should_stop_before(key, size);
+            if (is_full || self.is_cut_before(key)) && !self.has_versions_of(key) {
                 self.end_before(key)?;
             }
         }
@@ -132,7 +133,7 @@ impl<'a> TableWriter<'a> {
         let (Some(open), Some(partitioner)) = (&self.open, partitioner) else { return false };
         let (last, size) = (open.last.as_key(), open.builder.estimated_size());
         let request = PartitionRequest::new(last.user_key(), key.user_key(), size);
-        let is_partitioned = partitioner.should_partition(&request);
+        let is_partitioned = partitioner.should_partition(&request) && !self.has_versions_of(key);
         if is_partitioned {
             Sometimes::CutByPartitioner.reached();
         }
@@ -146,6 +147,16 @@ impl<'a> TableWriter<'a> {
             self.end_piece()?;
         }
         self.finish(Some(key.user_key()))
+    }
+
+    /// Whether the open table has versions of the key with other timestamps: it does not end
+    /// between these.
+    fn has_versions_of(&self, key: InternalKey<'_>) -> bool {
+        let order = &self.job.spec.family.order;
+        order.timestamp_size() > 0
+            && self.open.as_ref().is_some_and(|open| {
+                order.keys().compare(open.last.user_key(), key.user_key()).is_eq()
+            })
     }
 
     /// Where a table ends there is no builder that would notice. It may end between two versions of
@@ -258,7 +269,8 @@ impl<'a> TableWriter<'a> {
         bounds: (&InternalKeyBuf, &InternalKeyBuf),
         tombstones: &[RangeTombstone],
     ) -> u64 {
-        if tombstones.is_empty() {
+        if tombstones.is_empty() || self.job.spec.history.is_some() {
+            // Below those with timestamps is what they spare.
             return 0;
         }
         let Job { inner, spec, .. } = self.job;
@@ -298,6 +310,9 @@ impl<'a> TableWriter<'a> {
             open.builder.note_flushed_until(spec.flushed_until());
         }
         let summary = open.builder.finish()?;
+        let stamps = summary.properties.timestamps();
+        let (min_timestamp, max_timestamp) =
+            stamps.map_or_else(Default::default, |(min, max)| (min.to_vec(), max.to_vec()));
         self.output.counts.raw_bytes +=
             summary.properties.raw_key_size + summary.properties.raw_value_size;
         output::sync_output(inner, spec, &*open.file)?;
@@ -321,6 +336,8 @@ impl<'a> TableWriter<'a> {
             marked_for_compaction: summary.needs_compaction && spec.may_mark(),
             smallest,
             largest,
+            min_timestamp,
+            max_timestamp,
             smallest_seqno: open.smallest_seqno,
             largest_seqno: open.largest_seqno,
             oldest_blob_file: open.blobs.keys().next().copied(),

@@ -75,6 +75,9 @@ impl Db {
         )?;
         let requested = paused_work::begin_requested(&inner.tree)?;
         let first_number = inner.tree.file_numbers.next();
+        let (begin, end) =
+            (begin.map(|key| family.0.stored_from(key)), end.map(|key| family.0.stored_until(key)));
+        let (begin, end) = (begin.as_deref(), end.as_deref());
         let manual = Manual { inner, family: &family.0, begin, end, options, first_number };
         if let Some(control) = &options.control {
             control.begin(manual.estimate());
@@ -116,6 +119,9 @@ impl Db {
         inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         let first_number = FileNumber(u64::MAX);
+        let (begin, end) =
+            (begin.map(|key| family.0.stored_from(key)), end.map(|key| family.0.stored_until(key)));
+        let (begin, end) = (begin.as_deref(), end.as_deref());
         Ok(Manual { inner, family: &family.0, begin, end, options, first_number }.estimate())
     }
 

@@ -5,5 +5,6 @@ pub(in crate::db) mod compact_files;
 mod damaged_files;
 pub(in crate::db) mod flush;
 pub(in crate::db) mod held;
+mod history;
 pub(in crate::db) mod manual;
 pub(in crate::db) mod resume;

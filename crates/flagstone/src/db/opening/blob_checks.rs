@@ -10,13 +10,14 @@ use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::opening::replay_inserts::Targets;
 use crate::env::Task;
-use crate::wal::{Checks, Fault};
+use crate::wal::{Checks, Fault, StampedFamily};
 
 /// Looks at the blobs that batches of WALs name, ahead of the replay and several at a time.
 pub(in crate::db) struct BlobChecks {
     inner: Arc<DbInner>,
     targets: Arc<Targets>,
     checked: AtomicU64,
+    stamped: Vec<StampedFamily>,
 }
 
 /// A blob that a batch names for a family that is to have it.
@@ -30,7 +31,9 @@ struct Named<'a> {
 
 impl BlobChecks {
     pub(in crate::db) fn new(inner: &Arc<DbInner>, targets: &Arc<Targets>) -> Self {
-        Self { inner: inner.clone(), targets: targets.clone(), checked: AtomicU64::new(0) }
+        let (inner, targets) = (inner.clone(), targets.clone());
+        let stamped = targets.stamped();
+        Self { inner, targets, checked: AtomicU64::new(0), stamped }
     }
 
     /// How many were looked at.
@@ -63,6 +66,10 @@ impl BlobChecks {
 impl Checks for BlobChecks {
     fn wants(&self, family: ColumnFamilyId, wal: FileNumber) -> bool {
         self.targets.wanting(family, wal).is_some()
+    }
+
+    fn stamped(&self) -> Option<&[StampedFamily]> {
+        Some(&self.stamped)
     }
 
     fn check(&self, batches: &[(FileNumber, BatchView<'_>)]) -> Vec<Result<(), Fault>> {

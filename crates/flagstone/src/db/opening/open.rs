@@ -483,7 +483,8 @@ impl Opening<'_> {
             let order = InternalKeyComparator::new(options.comparator.clone());
             let settings = memtable_settings(&self.options.db, options, &arenas);
             let mem = Arc::new(Generation::new(order, &settings));
-            let first = SuperVersion::first(mem.clone(), listed.current.clone());
+            let first = SuperVersion::first(mem.clone(), listed.current.clone())
+                .with_history_low(listed.full_history_ts_low.as_deref());
             let owner = versions.obsolete_files().clone();
             let at_commit = AtCommit::of(&self.options.db);
             let family = Family::new(listed.id, &listed.name, options, first, owner, at_commit);

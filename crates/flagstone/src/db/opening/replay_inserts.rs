@@ -29,7 +29,7 @@ use std::sync::Arc;
 use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering, Rank, ranked};
 use crate::base::{
     Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumber, Sometimes, ValueType,
-    file_name,
+    file_name, timestamp,
 };
 use crate::batch::{BatchIter, BatchView, Operation};
 use crate::blob::visit_references;
@@ -41,7 +41,7 @@ use crate::db::opening::replayed::ReplayedTables;
 use crate::env::{IoMode, Join};
 use crate::iter::lookup::locate_value;
 use crate::manifest::VersionEdit;
-use crate::wal::{Applied, ReplayRecord, is_plain};
+use crate::wal::{Applied, ReplayRecord, StampedFamily, is_plain};
 
 /// How many portions wait for a thread at most.
 const PORTIONS_WAITING: usize = 2;
@@ -86,6 +86,16 @@ impl Targets {
     /// The family of that number, if it is to have what this log holds for it.
     pub(in crate::db) fn wanting(&self, id: ColumnFamilyId, wal: FileNumber) -> Option<&Target> {
         self.index(id, wal).map(|index| &self.all[index])
+    }
+
+    /// The families whose keys end in timestamps.
+    pub(in crate::db) fn stamped(&self) -> Vec<StampedFamily> {
+        let stamped = self.all.iter().map(|target| StampedFamily {
+            family: target.family.id,
+            size: target.family.order.timestamp_size(),
+            are_always_there: true,
+        });
+        stamped.filter(|stamped| stamped.size > 0).collect()
     }
 
     #[inline]
@@ -339,12 +349,26 @@ impl Inserts {
         piece: &[u8],
     ) -> Result<bool> {
         let target = &self.shared.targets.all[index];
-        let Some((kind, key, value)) = operation.entry() else { return Ok(false) };
+        let Some((mut kind, key, value)) = operation.entry() else { return Ok(false) };
+        let stamp_size = target.family.order.timestamp_size();
+        if stamp_size > 0 {
+            let is_range = kind == ValueType::RangeDeletion;
+            for key in [Some(key), Some(value).filter(|_| is_range)].into_iter().flatten() {
+                if key.len() < stamp_size {
+                    return Err(timestamp::is_too_short(key, stamp_size));
+                }
+            }
+            if kind == ValueType::Deletion {
+                kind = ValueType::DeletionWithTimestamp;
+            }
+        }
         match kind {
             ValueType::Merge if !target.merges => {
                 return Err(crate::db::settings::no_merge_operator(&target.family.name));
             }
-            ValueType::RangeDeletion if target.family.comparator().compare(key, value).is_ge() => {
+            ValueType::RangeDeletion
+                if target.family.comparator().compare_keys(key, value).is_ge() =>
+            {
                 return Ok(false);
             }
             ValueType::BlobIndex | ValueType::WideColumnEntity => {

@@ -4,10 +4,11 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::base::sync::{Mutex, Ordering};
-use crate::base::{PrefixExtractor, Result, SequenceNumber, SnapshotList};
+use crate::base::{PrefixExtractor, Result, SequenceNumber, SnapshotList, timestamp};
 use crate::cache::{Held, MemoryKind};
 use crate::db::family::parked::Parked;
 use crate::db::family::{Family, SuperVersion};
+use crate::db::reading::as_of::as_of;
 use crate::db::reading::cursor_blobs::{CountedReadahead, CursorBlobs};
 use crate::db::reading::read::read_settings;
 use crate::db::reading::source::Source;
@@ -100,7 +101,8 @@ pub(super) fn make_cursor(
     origin: Origin,
 ) -> Result<Box<Cursor>> {
     let family_options = family.options.load();
-    let is_plain = is_plain(options);
+    let as_of = as_of(options, family, &current)?;
+    let is_plain = is_plain(options) && as_of.is_none();
     let max_sequential_skips = family_options.settings.max_sequential_skip_in_iterations as usize;
     if is_plain
         && current.generations().all(|mem| mem.num_range_tombstones() == 0)
@@ -110,10 +112,7 @@ pub(super) fn make_cursor(
         cursor.live.begin(origin);
         return Ok(cursor);
     }
-    let bounds = KeyBounds {
-        lower: options.iterate_lower_bound.as_deref().map(Arc::from),
-        upper: options.iterate_upper_bound.as_deref().map(Arc::from),
-    };
+    let bounds = bounds_of(options, family);
     let (sources, tombstones) = sources(tables, options, family, &current, snapshot, &bounds)?;
     let same_prefix: Option<PrefixExtractor> =
         if options.prefix_same_as_start { family_options.prefix_extractor.clone() } else { None };
@@ -124,14 +123,21 @@ pub(super) fn make_cursor(
         bounds,
         same_prefix,
         max_sequential_skips,
-        dead_ranges: (!options.ignore_range_deletions && !options.prefix_same_as_start)
+        // They know of keys that are gone for good, not as of a timestamp.
+        dead_ranges: (as_of.is_none()
+            && !options.ignore_range_deletions
+            && !options.prefix_same_as_start)
             .then(|| family.dead_ranges.clone()),
         past: current.past,
         max_skippable: options.max_skippable_internal_keys,
+        as_of: as_of.clone(),
     };
     let reusable =
         is_plain && tombstones.is_empty() && sources.first().is_some_and(Source::is_live);
-    let view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
+    let mut view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
+    if let Some(as_of) = as_of {
+        view = view.as_of(as_of.newest);
+    }
     let bytes = size_of::<Cursor>() + sources.len() * (size_of::<Source>() + SOURCE_BUFFERS);
     let held = tables.account().hold(MemoryKind::Cursors, bytes);
     let live = tables.live_cursors().register(family, &current, origin);
@@ -151,6 +157,17 @@ pub(super) fn make_cursor(
     Ok(Box::new(Cursor { entries, reusable, made_by, _held: held, live }))
 }
 
+/// The keys that a scan is limited to, as they are stored: before all their versions.
+fn bounds_of(options: &ReadOptions, family: &Family) -> KeyBounds {
+    let size = family.order.timestamp_size();
+    let bound =
+        |key: &Option<Vec<u8>>| key.as_ref().map(|key| Arc::from(timestamp::before_all(key, size)));
+    KeyBounds {
+        lower: bound(&options.iterate_lower_bound),
+        upper: bound(&options.iterate_upper_bound),
+    }
+}
+
 /// The cursors of all sources, newest first, and the range tombstones of those that have some.
 #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
 fn sources(
@@ -161,7 +178,7 @@ fn sources(
     snapshot: SequenceNumber,
     bounds: &KeyBounds,
 ) -> Result<(Vec<Source>, Vec<(usize, TombstoneSource)>)> {
-    let settings = iter_settings(options, family);
+    let settings = iter_settings(options, family, bounds);
     let mut sources = Vec::new();
     let mut tombstones = Vec::new();
     for mem in std::iter::once(&current.mem).chain(&current.immutable) {
@@ -221,6 +238,66 @@ fn sources(
     Ok((sources, tombstones))
 }
 
+/// The cursors of the sources that may have versions of one key, and the range tombstones of those
+/// that may hide them.
+#[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
+pub(super) fn sources_of_key(
+    tables: &Arc<Tables>,
+    options: &ReadOptions,
+    family: &Arc<Family>,
+    current: &SuperVersion,
+    snapshot: SequenceNumber,
+    key: &[u8],
+) -> Result<(Vec<Source>, Vec<(usize, TombstoneSource)>)> {
+    let (size, order) = (family.order.timestamp_size(), family.comparator());
+    let first = timestamp::before_all(key, size);
+    let settings =
+        IterSettings { upper_bound: None, ..iter_settings(options, family, &KeyBounds::default()) };
+    let (mut sources, mut tombstones) = (Vec::new(), Vec::new());
+    for mem in current.generations() {
+        let visible = mem.range_tombstones(snapshot);
+        tombstones.extend(
+            visible.iter().map(|part| (sources.len(), TombstoneSource::One(part.untruncated()))),
+        );
+        sources.push(Source::Mem(mem.iter()));
+    }
+    let holds = |file: &&Arc<TableFile>| {
+        order.compare_keys(file.meta.smallest.user_key(), &first).is_le()
+            && order.compare_keys(&first, file.meta.largest.user_key()).is_le()
+    };
+    for (level, files) in current.version.levels.iter().enumerate() {
+        let begin = match level {
+            0 => 0,
+            _ => files.partition_point(|file| {
+                order.compare_keys(file.meta.largest.user_key(), &first).is_lt()
+            }),
+        };
+        let behind = |file: &&Arc<TableFile>| {
+            level == 0 || order.compare_keys(file.meta.smallest.user_key(), &first).is_le()
+        };
+        for file in files[begin..].iter().take_while(behind).filter(holds) {
+            let table = tables.open_for(family, file, options.cache_only)?;
+            if let Some(found) = tombstones_of(table) {
+                tombstones.push((sources.len(), TombstoneSource::One(truncated(found, file))));
+            }
+            let may_have =
+                table.has_points() && table.may_have_versions(&first, key, &settings.read)?;
+            sources.push(if may_have {
+                Source::Table(table.iter(settings.clone()))
+            } else {
+                // Its tombstones have a source to belong to.
+                let none = FileList::Chosen(Vec::new());
+                let none = LevelFiles::new(tables.clone(), family.clone(), none, settings.clone());
+                Source::Level(ConcatIterator::new(family.order.clone(), none, KeyBounds::default()))
+            });
+        }
+    }
+    if options.ignore_range_deletions {
+        tombstones.clear();
+    }
+    Ok((sources, tombstones))
+}
+
 /// The tables of a level that may have keys within the bounds, and that the options' filter admits.
 fn admitted(
     tables: &Tables,
@@ -271,20 +348,22 @@ fn outside(family: &Family, file: &TableFile, bounds: &KeyBounds) -> bool {
     below || above
 }
 
-fn iter_settings(options: &ReadOptions, family: &Family) -> IterSettings {
+fn iter_settings(options: &ReadOptions, family: &Family, bounds: &KeyBounds) -> IterSettings {
     let family_options = family.options.load();
     let has_prefix = family_options.prefix_extractor.is_some();
     let table = &family_options.table;
     IterSettings {
         read: read_settings(options),
-        upper_bound: options.iterate_upper_bound.clone(),
+        upper_bound: bounds.upper.as_deref().map(<[u8]>::to_vec),
         readahead_size: options.readahead_size as usize,
         auto_readahead: AutoReadahead {
             initial: table.initial_auto_readahead_size as usize,
             most: table.max_auto_readahead_size as usize,
             after_reads: table.num_file_reads_for_auto_readahead as u32,
         },
+        // A prefix filter is not asked where timestamps follow the keys: it would take them along.
         prefix_same_as_start: has_prefix
+            && family.order.timestamp_size() == 0
             && options.prefix_same_as_start
             && !options.total_order_seek,
         read_cache_hits: None,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::base::{Error, Result, WideColumns};
+use crate::base::{Error, Result, SequenceNumber, ValueType, WideColumns};
 use crate::db::family::Family;
 use crate::db::reading::Reader;
 use crate::db::reading::cursor::{Cursor, make_cursor};
@@ -158,6 +158,23 @@ impl Iter {
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.entries().key()
+    }
+
+    /// The timestamp of the version shown; empty in a family without timestamps.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn timestamp(&self) -> &[u8] {
+        self.entries().timestamp()
+    }
+
+    /// What the version shown is, and its sequence number, if that is known: see
+    /// [`DbIter::version`].
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn version(&self) -> (SequenceNumber, ValueType) {
+        self.entries().version()
     }
 
     /// The current value. The cursor stays valid after an error. A large value is read from its

@@ -1,6 +1,7 @@
 //! The way of a read: point lookups of one key and of many, parts of values, large values piece by
 //! piece, cursors, and reads for tasks that must not wait.
 
+pub(super) mod as_of;
 pub(super) mod blob_cache;
 pub(super) mod blob_values;
 pub(super) mod covers;

@@ -122,6 +122,10 @@ impl Reader {
         snapshot: SequenceNumber,
         keys: &[&[u8]],
     ) -> Vec<Result<Outcome<Value>>> {
+        if family.order.timestamp_size() > 0 || options.timestamp.is_some() {
+            let find = |key: &&[u8]| self.search(options, family, current, snapshot, key);
+            return keys.iter().map(find).map(|found| found.map(Lookup::finish)).collect();
+        }
         let targets: Vec<_> = keys.iter().map(|key| KeyBuffer::for_seek(key, snapshot)).collect();
         let mut batch = Batch {
             options,

@@ -18,6 +18,7 @@ use crate::base::{
 };
 use crate::db::family::{Family, SuperVersion};
 use crate::db::reading::Reader;
+use crate::db::reading::as_of::FoundAsOf;
 use crate::db::reading::covers::{Tombstones, UncheckedTombstones};
 use crate::db::reading::value::Value;
 use crate::db::statistics::Ticker;
@@ -54,6 +55,23 @@ impl Reader {
         self.lookup(options, family, &current, snapshot, key)
     }
 
+    /// [`Self::get`] of a family with timestamps, and the timestamp of what was found.
+    pub(in crate::db) fn get_with_timestamp(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+    ) -> Result<Option<(Value, Vec<u8>)>> {
+        self.statistics.add(Ticker::KeysRead, 1);
+        self.check_family(family)?;
+        let current = family.current.load();
+        let snapshot = self.read_sequence(options)?;
+        let FoundAsOf { lookup, timestamp } =
+            self.search_as_of(options, family, &current, snapshot, key)?;
+        let value = self.finish_lookup(options, family, &current, key, lookup)?;
+        Ok(value.map(|value| (value, timestamp)))
+    }
+
     fn lookup(
         &self,
         options: &ReadOptions,
@@ -71,11 +89,15 @@ impl Reader {
     pub(in crate::db) fn search(
         &self,
         options: &ReadOptions,
-        family: &Family,
+        family: &Arc<Family>,
         current: &SuperVersion,
         snapshot: SequenceNumber,
         key: &[u8],
     ) -> Result<Lookup<Value>> {
+        if family.order.timestamp_size() > 0 || options.timestamp.is_some() {
+            let found = self.search_as_of(options, family, current, snapshot, key)?;
+            return Ok(found.lookup);
+        }
         let mut lookup = Lookup::new();
         let mut covers = UncheckedTombstones::of(key, snapshot);
         if !pass_memtables(current, key, snapshot, options, &mut covers, &mut lookup)? {

@@ -22,8 +22,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::base::{
-    Code, ColumnFamilyId, Error, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber,
-    key_in_words,
+    Code, ColumnFamilyId, Error, InternalIterator, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result,
+    SequenceNumber, key_in_words, timestamp,
 };
 use crate::db::family::{Family, SuperVersion};
 use crate::db::reading::Reader;
@@ -32,7 +32,7 @@ use crate::db::tables::tombstones_of;
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
-use crate::sst::LookupKey;
+use crate::sst::{IterSettings, LookupKey};
 
 /// Keys that must not have been written behind a sequence number, each behind its own. A snapshot
 /// of the smallest of these lives.
@@ -77,7 +77,7 @@ impl<'a> Unchanged<'a> {
         for Key { family, key, since } in &self.keys {
             // Memtables and tables of one super version: no flush is between them.
             let current = family.current.load_full();
-            if is_in_memtables(&current, key, *since)?
+            if is_in_memtables(family, &current, key, *since)?
                 || is_in_tables(reader, family, &current.version, key, *since)?
             {
                 return Err(is_changed(family, key));
@@ -114,7 +114,7 @@ impl<'a> Unchanged<'a> {
             {
                 return Ok(false);
             }
-            if is_in_memtables(current, key, *since)? {
+            if is_in_memtables(family, current, key, *since)? {
                 return Err(is_changed(family, key));
             }
         }
@@ -134,16 +134,31 @@ fn current_of<'a>(
     &asked[at].1
 }
 
-fn is_in_memtables(current: &SuperVersion, key: &[u8], since: SequenceNumber) -> Result<bool> {
+fn is_in_memtables(
+    family: &Family,
+    current: &SuperVersion,
+    key: &[u8],
+    since: SequenceNumber,
+) -> Result<bool> {
     for mem in current.generations() {
-        if is_in_memtable(mem, key, since)? {
+        if is_in_memtable(family, mem, key, since)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn is_in_memtable(mem: &MemTable, key: &[u8], since: SequenceNumber) -> Result<bool> {
+fn is_in_memtable(
+    family: &Family,
+    mem: &MemTable,
+    key: &[u8],
+    since: SequenceNumber,
+) -> Result<bool> {
+    if family.order.timestamp_size() > 0 {
+        let first = timestamp::before_all(key, family.order.timestamp_size());
+        let covering = mem.covering_sequence(&first, MAX_SEQUENCE_NUMBER);
+        return Ok(covering > since || newest_version(family, &mut mem.iter(), &first)? > since);
+    }
     let mut newest = mem.covering_sequence(key, MAX_SEQUENCE_NUMBER);
     mem.get(key, MAX_SEQUENCE_NUMBER, |sequence, _, _| {
         newest = newest.max(sequence);
@@ -159,6 +174,14 @@ fn is_in_tables(
     key: &[u8],
     since: SequenceNumber,
 ) -> Result<bool> {
+    if family.order.timestamp_size() > 0 {
+        for (_, file) in version.files() {
+            if are_versions_in_table(reader, family, file, key, since)? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
     let target = KeyBuffer::for_seek(key, MAX_SEQUENCE_NUMBER);
     let sought = LookupKey::new(target.as_key());
     for file in version.levels[0].iter().filter(|file| may_hold(family, file, key)) {
@@ -179,6 +202,51 @@ fn is_in_tables(
         }
     }
     Ok(false)
+}
+
+/// The largest sequence number of a key's versions, whatever their timestamps; `first` is the place
+/// before all of them.
+fn newest_version(
+    family: &Family,
+    entries: &mut impl InternalIterator,
+    first: &[u8],
+) -> Result<SequenceNumber> {
+    let mut newest = 0;
+    entries.seek(KeyBuffer::for_seek(first, MAX_SEQUENCE_NUMBER).as_key());
+    while entries.valid() && family.order.keys().compare(entries.key().user_key(), first).is_eq() {
+        newest = newest.max(entries.key().sequence());
+        entries.next();
+    }
+    entries.status().map(|()| newest)
+}
+
+/// Whether a table has a version of the key with a larger sequence number.
+fn are_versions_in_table(
+    reader: &Reader,
+    family: &Family,
+    file: &TableFile,
+    key: &[u8],
+    since: SequenceNumber,
+) -> Result<bool> {
+    let first = timestamp::before_all(key, family.order.timestamp_size());
+    let keys = family.order.keys();
+    let is_outside = keys.compare(file.meta.smallest.user_key(), &first).is_gt()
+        || keys.compare(&first, file.meta.largest.user_key()).is_gt();
+    if is_outside || file.meta.largest_seqno <= since {
+        return Ok(false);
+    }
+    let table = reader.tables.open_for(family, file, false)?;
+    let covering = tombstones_of(table)
+        .map_or(0, |tombstones| tombstones.covering_sequence(&first, MAX_SEQUENCE_NUMBER));
+    let settings = IterSettings::default();
+    let has_some = covering <= since
+        && table.has_points()
+        && table.may_have_versions(&first, key, &settings.read)?;
+    let mut newest = covering;
+    if has_some {
+        newest = newest.max(newest_version(family, &mut table.iter(settings), &first)?);
+    }
+    Ok(newest > since)
 }
 
 fn is_in_table(

@@ -142,7 +142,24 @@ impl FamilyState {
         self.install_in(past, version, now_us);
     }
 
+    /// Holds readers to timestamps that are not older than this one.
+    pub(in crate::db) fn install_history_low(&mut self, low: Arc<[u8]>, now_us: u64) {
+        let current = self.family.current.load_full();
+        self.install_with(Some(low), current.past, current.version.clone(), now_us);
+    }
+
     fn install_in(&mut self, past: HistoryEpoch, version: Arc<Version>, now_us: u64) {
+        let history_low = self.family.current.load().history_low.clone();
+        self.install_with(history_low, past, version, now_us);
+    }
+
+    fn install_with(
+        &mut self,
+        history_low: Option<Arc<[u8]>>,
+        past: HistoryEpoch,
+        version: Arc<Version>,
+        now_us: u64,
+    ) {
         let blob_file_size = blob_file_size_of(&self.family.options.load(), &version);
         self.family.limits.blob_file_size.store(blob_file_size, Ordering::Relaxed);
         let before = Arc::downgrade(&self.family.current.load_full());
@@ -151,6 +168,7 @@ impl FamilyState {
             immutable: self.immutable.iter().rev().map(|waiting| waiting.mem.clone()).collect(),
             version,
             past,
+            history_low,
         }));
         self.family.parked.clear();
         let SuperVersions { replaced, installed } = &mut self.super_versions;

@@ -180,8 +180,12 @@ fn last_level_is_taken(family: &Family, table: &FileMetadata) -> Error {
 }
 
 fn overlapping(family: &Family, table: &FileMetadata) -> Error {
+    let why = match family.order.timestamp_size() {
+        0 => "the entries get no sequence number",
+        _ => "which of their timestamps are newer is not known",
+    };
     Error::invalid_argument(format!(
-        "keys from '{}' to '{}' overlap tables of column family '{}', and the entries get no sequence number",
+        "keys from '{}' to '{}' overlap tables of column family '{}', and {why}",
         table.smallest.user_key().escape_ascii(),
         table.largest.user_key().escape_ascii(),
         family.name

@@ -98,6 +98,8 @@ pub(in crate::db) struct Commit {
     pub(in crate::db::writing) are_writes_held_back: bool,
     /// How often the program has locked the WAL: no write may begin before all are taken back.
     pub(in crate::db::writing) wal_locks: usize,
+    /// The families whose keys end in timestamps, and the bytes of one.
+    stamped_families: Vec<(ColumnFamilyId, u16)>,
 }
 
 /// The WAL that takes the writes.
@@ -169,6 +171,25 @@ impl Commit {
             .ok_or_else(|| Error::new(Code::ShutdownInProgress, "the database is closed"))
     }
 
+    /// Whether the active WAL does not say yet how long all families' timestamps are.
+    #[inline]
+    pub(in crate::db::writing) fn lacks_stamped_families(&self) -> bool {
+        let wal = self.log.writer.as_ref();
+        wal.is_some_and(|wal| wal.stamped_families() < self.stamped_families.len())
+    }
+
+    /// Has the active WAL say so.
+    ///
+    /// # Errors
+    /// As [`wal::Writer::add_record`].
+    pub(in crate::db::writing) fn log_stamped_families(&mut self, gathers: bool) -> Result<()> {
+        let Self { log, stamped_families, .. } = self;
+        match &mut log.writer {
+            Some(wal) => wal.add_timestamp_sizes(stamped_families, gathers),
+            None => Ok(()),
+        }
+    }
+
     /// The active WAL, unless none is written.
     pub(in crate::db) fn active_wal(&self) -> Option<ActiveWal> {
         let number = self.log.number;
@@ -191,6 +212,11 @@ impl Commit {
         sum: &MemtableBytes,
     ) {
         let id = family.id;
+        let is_known = self.stamped_families.iter().any(|(known, _)| *known == id);
+        if family.order.timestamp_size() > 0 && !is_known {
+            let size = family.order.timestamp_size() as u16;
+            self.stamped_families.push((id, size));
+        }
         let to = Arc::new(Destination { family, mem, counted: AtomicU64::new(0) });
         to.count(sum);
         self.targets.insert(id, WriteTarget { to, switch_wanted: None, drop_in_doubt: false });

@@ -18,10 +18,15 @@ pub(in crate::db) fn insert(
             None => mem.add(sequence, ValueType::Merge, key, operand),
             Some(value) => mem.add(sequence, ValueType::Value, key, &value),
         },
-        Operation::DeleteRange { begin, end, .. } if comparator.compare(begin, end).is_ge() => {
+        Operation::DeleteRange { begin, end, .. }
+            if comparator.compare_keys(begin, end).is_ge() =>
+        {
             return false;
         }
         _ => match operation.entry() {
+            Some((ValueType::Deletion, key, value)) if comparator.timestamp_size() > 0 => {
+                mem.add(sequence, ValueType::DeletionWithTimestamp, key, value);
+            }
             Some((kind, key, value)) => mem.add(sequence, kind, key, value),
             None => return false,
         },

@@ -77,10 +77,18 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 return Ok(None);
             }
             let mut covered = false;
-            if self.inner.head().sequence() <= self.settings.snapshot {
+            if self.is_visible() {
                 is_seen = true;
                 let value_type = type_of(&self.inner)?;
+                let shows_deletions = self.is_over_history();
                 match value_type {
+                    ValueType::Deletion
+                    | ValueType::SingleDeletion
+                    | ValueType::DeletionWithTimestamp
+                        if shows_deletions && !self.is_covered(Towards::Earlier)? =>
+                    {
+                        self.show_deletion()?;
+                    }
                     ValueType::Deletion
                     | ValueType::SingleDeletion
                     | ValueType::DeletionWithTimestamp => {
@@ -90,8 +98,15 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                         covered = true;
                         self.versions.delete();
                     }
-                    ValueType::Merge => self.versions.push_operand(self.inner.value()),
-                    _ => self.take_base(value_type),
+                    ValueType::Merge => {
+                        self.check_not_over_history()?;
+                        self.note_version();
+                        self.versions.push_operand(self.inner.value());
+                    }
+                    _ => {
+                        self.take_base(value_type);
+                        self.note_version();
+                    }
                 }
             }
             // All but what the value is made of as it stands.
@@ -117,7 +132,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Seeks the newest visible version of the saved key, takes what makes up its value, and leaves
     /// the key; whether there is one.
     fn gather_from_newest(&mut self) -> Result<bool> {
-        self.seek_key.set(&self.saved.key, self.settings.snapshot, ValueType::FOR_SEEK);
+        self.aim_at_newest_of_saved_key();
         self.inner.seek(self.seek_key.as_key());
         // The last question may have been about a later key in this same direction.
         self.tombstones.reset();

@@ -44,7 +44,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 self.pass_hidden()?;
                 passed += 1;
                 if passed > self.settings.max_sequential_skips {
-                    self.seek_key.set(&self.saved.key, 0, ValueType::Deletion);
+                    self.aim_behind_saved_key();
                     self.inner.seek(self.seek_key.as_key());
                     // In the key's last place there may be deletions, from tables that were
                     // ingested.
@@ -72,8 +72,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     passed += 1;
                     if passed > self.settings.max_sequential_skips {
                         Sometimes::IteratorReseeked.reached();
-                        let user_key = self.inner.key().user_key();
-                        self.seek_key.set(user_key, self.settings.snapshot, ValueType::FOR_SEEK);
+                        self.aim_at_visible_version();
                         self.inner.seek(self.seek_key.as_key());
                         passed = 0;
                     } else {
@@ -113,6 +112,11 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         if self.inner.head().sequence() > self.settings.snapshot {
             return Ok(Step::Pass);
         }
+        if self.settings.as_of.is_some()
+            && let Some(step) = self.judge_timestamp()?
+        {
+            return Ok(step);
+        }
         match type_of(&self.inner)? {
             ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => {
                 Ok(Step::Hide { covered: false })
@@ -137,18 +141,58 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         }
     }
 
+    /// What the timestamp of the entry says about it, if that is all there is to say.
+    #[cold]
+    fn judge_timestamp(&mut self) -> Result<Option<Step>> {
+        if self.is_too_new() {
+            return Ok(Some(Step::Pass));
+        }
+        if self.is_too_old() {
+            // Its key has no older version that is not, too.
+            return Ok(Some(Step::Hide { covered: false }));
+        }
+        if !self.is_over_history() {
+            return Ok(None);
+        }
+        let value_type = type_of(&self.inner)?;
+        let is_deletion = matches!(
+            value_type,
+            ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp
+        );
+        if is_deletion && !self.is_covered(Towards::Later)? {
+            self.shown.on_entry = Some(value_type);
+            return Ok(Some(Step::Show));
+        }
+        Ok(None)
+    }
+
     /// From the newest visible version of the saved key on, collects what makes up its value.
     pub(super) fn collect(&mut self) -> Result<()> {
         self.versions.start(true);
         while self.inner.valid() && self.on_saved_key() {
             let value_type = type_of(&self.inner)?;
+            // Under a newer timestamp there may be a newer sequence number.
+            if self.settings.as_of.is_some() && !self.is_visible() {
+                self.inner.next();
+                continue;
+            }
             match value_type {
                 ValueType::Deletion
                 | ValueType::SingleDeletion
-                | ValueType::DeletionWithTimestamp => break,
+                | ValueType::DeletionWithTimestamp => {
+                    if self.is_over_history() && !self.is_covered(Towards::Later)? {
+                        self.show_deletion()?;
+                    }
+                    break;
+                }
                 _ if self.is_covered(Towards::Later)? => break,
-                ValueType::Merge => self.versions.push_operand(self.inner.value()),
+                ValueType::Merge => {
+                    self.check_not_over_history()?;
+                    self.note_version();
+                    self.versions.push_operand(self.inner.value());
+                }
                 _ => {
+                    self.note_version();
                     self.versions.set_base(value_type, self.inner.value());
                     break;
                 }

@@ -8,11 +8,13 @@
 //!    Moving forward, the merged cursor is then after the versions of the key that were used;
 //!    moving back, it is before all its versions.
 //!
+//! - `as_of`: what timestamps make of the keys
 //! - `forward`: finding the next visible key
 //! - `backward`: finding the previous one
 //! - `dead_run`: how both treat many deleted keys in a row
 //! - `versions`: the copied versions of one key
 
+mod as_of;
 mod backward;
 mod dead_run;
 mod forward;
@@ -32,8 +34,9 @@ use super::tombstones::Towards;
 use super::{DeadRanges, HistoryEpoch, MergingIterator, TombstoneView, ValueResolver};
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator,
-    PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType, WideColumns,
+    PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType, WideColumns, timestamp,
 };
+pub use as_of::{AsOf, newest_timestamp};
 use versions::{Collected, Versions};
 
 /// After so many entries in a row that a range tombstone covers, the older sources seek to its end.
@@ -77,6 +80,8 @@ pub struct DbIterSettings {
     /// After so many hidden entries without one to show a step fails with `Incomplete`; 0 for any
     /// number.
     pub max_skippable: u64,
+    /// Where keys end in timestamps, which of them are seen. The bounds end in the greatest one.
+    pub as_of: Option<AsOf>,
 }
 
 impl DbIterSettings {
@@ -92,6 +97,7 @@ impl DbIterSettings {
             dead_ranges: None,
             past: HistoryEpoch::default(),
             max_skippable: 0,
+            as_of: None,
         }
     }
 }
@@ -221,7 +227,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Moves to the first key.
     pub fn seek_to_first(&mut self) {
         if let Some(lower) = self.settings.bounds.lower.clone() {
-            return self.seek(&lower);
+            return self.seek(self.bare(&lower));
         }
         self.begin(true, None);
         self.inner.seek_to_first();
@@ -240,9 +246,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Moves to the first key at or after `target`.
     pub fn seek(&mut self, target: &[u8]) {
         self.begin(true, Some(target));
-        let lower = self.settings.bounds.lower.as_deref();
-        let start = lower.filter(|lower| self.order(target, lower).is_lt()).unwrap_or(target);
-        self.seek_key.set(start, self.settings.snapshot, ValueType::FOR_SEEK);
+        self.aim_at_first_visible(target);
+        if let Some(lower) = &self.settings.bounds.lower
+            && self.is_below_bounds(self.seek_key.user_key())
+        {
+            self.seek_key.set(lower, self.settings.snapshot, ValueType::FOR_SEEK);
+        }
         self.inner.seek(self.seek_key.as_key());
         self.find_forward(false);
     }
@@ -250,11 +259,10 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Moves to the last key at or before `target`.
     pub fn seek_for_prev(&mut self, target: &[u8]) {
         self.begin(false, Some(target));
-        if self.is_above_bounds(target) {
+        self.aim_behind(target);
+        if self.is_above_bounds(self.seek_key.user_key()) {
             self.seek_inner_to_last();
         } else {
-            // The last place that an entry of the key can have.
-            self.seek_key.set(target, 0, ValueType::Deletion);
             self.inner.seek_for_prev(self.seek_key.as_key());
         }
         self.find_backward();
@@ -266,7 +274,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         if !self.forward {
             Sometimes::IteratorTurned.reached();
             self.forward = true;
-            self.seek_key.set(&self.saved.key, 0, ValueType::Deletion);
+            self.aim_behind_saved_key();
             self.inner.seek(self.seek_key.as_key());
         } else if self.shown.on_entry.is_some() {
             self.save_key();
@@ -289,16 +297,26 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.find_backward();
     }
 
-    /// The key; the cursor must be valid.
+    /// The key, without its timestamp; the cursor must be valid.
     #[inline]
     pub fn key(&self) -> &[u8] {
         assert!(self.valid, "key() needs a valid cursor");
+        self.bare(self.shown_key())
+    }
+
+    #[inline]
+    fn shown_key(&self) -> &[u8] {
         if self.shown.on_entry.is_some() { self.inner.key().user_key() } else { &self.saved.key }
     }
 
     /// Whether the cursor stands on this key, in whatever bytes the order takes for it.
     pub fn stands_on(&self, key: &[u8]) -> bool {
-        self.valid && self.order(self.key(), key).is_eq()
+        let is_same = |key: &[u8]| self.is_same_key(self.shown_key(), key);
+        match &self.settings.as_of {
+            _ if !self.valid => false,
+            None => is_same(key),
+            Some(_) => is_same(&timestamp::join(key, self.timestamp())),
+        }
     }
 
     /// The value, fetched or merged now if need be; the cursor must be valid, and stays so after an
@@ -340,7 +358,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         assert!(self.valid, "columns() needs a valid cursor");
         let Some(value_type) = self.shown.on_entry else {
             let operator = self.settings.merge_operator.as_deref();
-            return self.versions.resolve_columns(&self.saved.key, operator, &self.resolver);
+            let key = self.bare(&self.saved.key);
+            return self.versions.resolve_columns(key, operator, &self.resolver);
         };
         if value_type == ValueType::WideColumnEntity {
             let stored = Bytes::copy_from_slice(self.inner.value());
@@ -398,7 +417,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             }
         } else {
             let operator = self.settings.merge_operator.as_deref();
-            match self.versions.resolve(&self.saved.key, operator, &self.resolver)? {
+            let key = self.bare(&self.saved.key);
+            match self.versions.resolve(key, operator, &self.resolver)? {
                 Collected::InBase(start, end) => return Ok(ValueAt::BasePart(start, end)),
                 Collected::Made(value) => value,
             }
@@ -435,7 +455,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     /// To the last entry before all versions of the saved key.
     fn seek_inner_before_saved_key(&mut self) {
-        self.seek_key.set(&self.saved.key, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK);
+        self.aim_before_saved_key();
         self.inner.seek_for_prev(self.seek_key.as_key());
     }
 
@@ -477,10 +497,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     #[inline]
     fn on_saved_key(&self) -> bool {
         match self.settings.comparator {
-            Comparator::Custom(_) => {
-                self.order(self.inner.key().user_key(), &self.saved.key).is_eq()
+            Comparator::Custom(_)
+            | Comparator::BytewiseU64Ts
+            | Comparator::ReverseBytewiseU64Ts => {
+                self.is_same_key(self.inner.key().user_key(), &self.saved.key)
             }
-            _ => {
+            Comparator::Bytewise | Comparator::ReverseBytewise => {
                 self.inner.head().fingerprint == self.saved.fingerprint
                     && self.inner.key().user_key() == self.saved.key
             }
@@ -496,7 +518,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     #[inline]
     fn leaves_prefix(&self, user_key: &[u8]) -> bool {
         match (&self.prefix, &self.settings.same_prefix) {
-            (Some(prefix), Some(extractor)) => extractor.prefix(user_key) != Some(prefix),
+            (Some(prefix), Some(extractor)) => {
+                extractor.prefix(self.bare(user_key)) != Some(prefix)
+            }
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::base::{MergeOperator, PinnedValue, Result, ValueType, WideColumns};
+use crate::base::{MergeOperator, PinnedValue, Result, SequenceNumber, ValueType, WideColumns};
 use crate::iter::ValueResolver;
 use crate::iter::lookup::{Stored, columns_of, locate_value, merge_over, merge_whole};
 
@@ -18,6 +18,30 @@ pub(super) struct Versions {
     operands: Vec<u8>,
     ends: Vec<usize>,
     newest_first: bool,
+    /// Where keys end in timestamps.
+    keys: Option<Box<Keys>>,
+}
+
+/// The stored keys of versions.
+#[derive(Debug, Default)]
+struct Keys {
+    newest: Vec<u8>,
+    newest_sequence: SequenceNumber,
+    /// Of the version noted last, which is the base if there is one.
+    last: Vec<u8>,
+    any: bool,
+}
+
+/// Finds the base's value by the key that it was stored with.
+struct OfBase<'a, R> {
+    resolver: &'a R,
+    user_key: &'a [u8],
+}
+
+impl<R: ValueResolver> ValueResolver for OfBase<'_, R> {
+    fn resolve_blob(&self, _: &[u8], blob_index: &[u8]) -> Result<Bytes> {
+        self.resolver.resolve_blob(self.user_key, blob_index)
+    }
 }
 
 /// Where the value of collected versions is.
@@ -50,6 +74,43 @@ impl Versions {
         self.pinned = None;
         self.operands.clear();
         self.ends.clear();
+        if let Some(keys) = &mut self.keys {
+            keys.any = false;
+        }
+    }
+
+    /// Notes the stored key of a version that is met: before its value where the newest comes
+    /// first, else behind it.
+    pub(super) fn note_key(&mut self, user_key: &[u8], sequence: SequenceNumber) {
+        let newest_first = self.newest_first;
+        let has_base = self.base.is_some();
+        let keys = self.keys.get_or_insert_default();
+        if !(newest_first && keys.any) {
+            keys.newest.clear();
+            keys.newest.extend_from_slice(user_key);
+            keys.newest_sequence = sequence;
+        }
+        // Coming from the oldest version, what follows the base are operands.
+        if newest_first || !(keys.any && has_base) {
+            keys.last.clear();
+            keys.last.extend_from_slice(user_key);
+        }
+        keys.any = true;
+    }
+
+    /// The stored key of the newest version, if it was noted.
+    pub(super) fn newest_key(&self) -> Option<&[u8]> {
+        self.keys.as_ref().filter(|keys| keys.any).map(|keys| &keys.newest[..])
+    }
+
+    /// The sequence number of the newest version; 0 if it was not noted.
+    pub(super) fn newest_sequence(&self) -> SequenceNumber {
+        self.keys.as_ref().filter(|keys| keys.any).map_or(0, |keys| keys.newest_sequence)
+    }
+
+    /// The key by which the base's value is found in a blob file.
+    fn key_of_base<'a>(&'a self, user_key: &'a [u8]) -> &'a [u8] {
+        self.keys.as_ref().filter(|keys| keys.any).map_or(user_key, |keys| &keys.last)
     }
 
     /// An entry with a value was met; coming from the oldest version, it hides what was collected.
@@ -113,6 +174,7 @@ impl Versions {
         resolver: &impl ValueResolver,
     ) -> Result<Collected> {
         let base = self.base.map(|value_type| (value_type, self.base_value()));
+        let resolver = OfBase { resolver, user_key: self.key_of_base(user_key) };
         if let (Some((value_type, stored)), true) = (base, self.ends.is_empty()) {
             return Ok(match locate_value(user_key, value_type, stored)? {
                 Stored::Inline(range) => Collected::InBase(range.start, range.end),
@@ -121,7 +183,7 @@ impl Versions {
                 }
             });
         }
-        merge_over(user_key, base, &self.oldest_first(), operator, resolver)
+        merge_over(user_key, base, &self.oldest_first(), operator, &resolver)
             .map(|merged| Collected::Made(merged.into()))
     }
 
@@ -133,6 +195,7 @@ impl Versions {
         resolver: &impl ValueResolver,
     ) -> Result<WideColumns> {
         let base = self.base.map(|value_type| (value_type, self.base_value()));
+        let resolver = &OfBase { resolver, user_key: self.key_of_base(user_key) };
         let (value_type, stored) = match base {
             Some((value_type, stored)) if self.ends.is_empty() => {
                 (value_type, Bytes::copy_from_slice(stored))

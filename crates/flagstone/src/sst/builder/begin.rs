@@ -30,12 +30,13 @@ pub(super) fn filters(settings: &TableBuilderSettings) -> Option<Filters> {
     let policy = settings.filter_policy.filter(|_| useful)?;
     let builder = policy.builder(settings.format_version, settings.written_by)?;
     let partitioned = settings.index_type == IndexType::TwoLevel && settings.partition_filters;
-    Some(Filters::new(
+    let filters = Filters::new(
         builder,
         settings.whole_key_filtering,
         settings.prefix_extractor.clone(),
         partitioned.then_some(settings.metadata_block_size),
-    ))
+    );
+    Some(filters.of_keys_with_timestamps(settings.comparator.timestamp_size()))
 }
 
 /// What collectors are told of the table.

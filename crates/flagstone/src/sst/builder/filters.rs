@@ -4,7 +4,7 @@
 //! also holds the prefix of the first key of the next one and of the last key of the one before: a
 //! seek to a key between two partitions may ask either.
 
-use crate::base::{InternalKeyBuf, PrefixExtractor, Result, ValueType};
+use crate::base::{InternalKeyBuf, PrefixExtractor, Result, ValueType, timestamp};
 
 use super::super::filter::FilterBuilder;
 use super::super::format::BlockHandle;
@@ -22,6 +22,8 @@ pub(super) struct Filters {
     any: bool,
     elements: u64,
     finished_size: usize,
+    /// The bytes of the timestamps that keys end in, which are not part of what is looked up.
+    timestamp_size: usize,
 }
 
 struct Partition {
@@ -48,12 +50,20 @@ impl Filters {
             any: false,
             elements: 0,
             finished_size: 0,
+            timestamp_size: 0,
         }
+    }
+
+    /// For keys that end in timestamps of so many bytes.
+    #[must_use]
+    pub fn of_keys_with_timestamps(self, timestamp_size: usize) -> Self {
+        Self { timestamp_size, ..self }
     }
 
     /// Adds a user key; repetitions cost little.
     #[inline]
     pub fn add(&mut self, user_key: &[u8]) {
+        let user_key = timestamp::strip(user_key, self.timestamp_size);
         if let Some(most) = self.partition_keys {
             if self.any && self.builder.len() >= most && self.last != user_key {
                 self.cut(user_key);
@@ -121,7 +131,8 @@ impl Filters {
         for partition in &self.partitions {
             let handle = writer.write_raw(&partition.filter)?;
             size += handle.size;
-            let separator = InternalKeyBuf::new(&partition.last_user_key, 0, ValueType::Deletion);
+            let last = timestamp::last_of(&partition.last_user_key, self.timestamp_size);
+            let separator = InternalKeyBuf::new(&last, 0, ValueType::Deletion);
             index.add(separator.as_bytes(), handle, &[]);
         }
         let handle = writer.write_raw(index.finish())?;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::base::compression::CompressionType;
 use crate::base::{
     Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PACKED_SIZE, RangeTombstone, Result,
-    ValueType,
+    ValueType, timestamp,
 };
 
 use super::super::block::{Block, BlockBuilder};
@@ -16,6 +16,7 @@ use super::super::properties::{TableProperties, name};
 use super::super::settings::TableBuilderSettings;
 use super::block_compressor::BlockCompressor;
 use super::block_writer::BlockWriter;
+use super::parts::Stamps;
 use super::{TableBuilder, TableSummary, collectors};
 
 pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
@@ -67,6 +68,10 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     }
     let (collected, needs_compaction) = builder.collectors.finish();
     builder.properties.raw.extend(collected);
+    if let Some((oldest, newest)) = builder.bounds.stamps.as_ref().and_then(Stamps::ends) {
+        builder.properties.set(name::TIMESTAMP_MIN, oldest);
+        builder.properties.set(name::TIMESTAMP_MAX, newest);
+    }
     fill_properties(&mut builder.properties, settings, &builder.writer, flavor, sizes, tail_start);
     meta.push((meta_name::PROPERTIES, builder.writer.write_raw(&builder.properties.encode())?));
     let metaindex = builder.writer.write_raw(&encode_metaindex(meta))?;
@@ -218,13 +223,14 @@ fn bounds(builder: &TableBuilder) -> (Option<InternalKeyBuf>, Option<InternalKey
     let mut smallest = builder.bounds.smallest.clone();
     let mut largest = builder.last_key().map(|key| key.to_buf());
     for tombstone in &builder.tombstones {
-        let start =
-            InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);
+        let size = comparator.timestamp_size();
+        let (start, end) =
+            (timestamp::opening(&tombstone.start, size), timestamp::opening(&tombstone.end, size));
+        let start = InternalKeyBuf::new(&start, tombstone.sequence, ValueType::RangeDeletion);
         if smallest.as_ref().is_none_or(|smallest| below(start.as_key(), smallest.as_key())) {
             smallest = Some(start);
         }
-        let end =
-            InternalKeyBuf::new(&tombstone.end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+        let end = InternalKeyBuf::new(&end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
         if largest.as_ref().is_none_or(|largest| below(largest.as_key(), end.as_key())) {
             largest = Some(end);
         }

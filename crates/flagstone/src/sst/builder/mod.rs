@@ -45,7 +45,7 @@ use collectors::Collectors;
 use filters::Filters;
 use held_back::HeldBack;
 use parallel::{Batch, PARALLEL_BLOCK_MAX, ParallelCompressor, WrittenBlock};
-use parts::{Bounds, CachedBlocks, Codec, DataBlock, KeyStructures};
+use parts::{Bounds, CachedBlocks, Codec, DataBlock, KeyStructures, Stamps};
 use placement::Limit;
 
 pub use finish::{RANGE_DELETION_BYTES_MAX, range_deletion_bytes};
@@ -161,7 +161,11 @@ impl TableBuilder {
             tombstones: Vec::new(),
             properties: TableProperties::default(),
             collectors: Collectors::new(&settings.collectors, begin::collector_context(&settings)),
-            bounds: Bounds { smallest: None, sequences: (MAX_SEQUENCE_NUMBER, 0) },
+            bounds: Bounds {
+                smallest: None,
+                sequences: (MAX_SEQUENCE_NUMBER, 0),
+                stamps: Stamps::of(&settings.comparator),
+            },
             settings,
         })
     }
@@ -200,6 +204,9 @@ impl TableBuilder {
     pub fn add(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
         check_entry_size(key, value.len(), BLOCK_SIZE_MAX).map_err(|error| error.at(&self.path))?;
         self.check_order(key)?;
+        if let Some(stamps) = &mut self.bounds.stamps {
+            stamps.take(key.user_key(), &self.settings.comparator);
+        }
         self.count(key, value)?;
         if self.data_block_is_full(key, value) {
             self.finish_data_block()?;
@@ -280,8 +287,11 @@ impl TableBuilder {
     /// Adds a range tombstone, in any order: keys from `start` to before `end`, older than
     /// `sequence`, are deleted. An empty range is left out.
     pub fn add_range_tombstone(&mut self, start: &[u8], end: &[u8], sequence: SequenceNumber) {
-        if self.settings.comparator.compare(start, end).is_ge() {
+        if self.settings.comparator.compare_keys(start, end).is_ge() {
             return;
+        }
+        if let Some(stamps) = &mut self.bounds.stamps {
+            stamps.take(start, &self.settings.comparator);
         }
         let properties = &mut self.properties;
         properties.num_entries += 1;

@@ -1,11 +1,13 @@
 //! What a table that is being written consists of.
 
+use std::cmp::Ordering;
+
 use super::block_compressor::BlockCompressor;
 use super::filters::Filters;
 use super::held_back::HeldBack;
 use super::parallel::ParallelCompressor;
 use super::placement::Limit;
-use crate::base::{InternalKeyBuf, SequenceNumber};
+use crate::base::{Comparator, InternalKeyBuf, SequenceNumber, timestamp};
 use crate::sst::block::BlockBuilder;
 use crate::sst::filter::FilterBuilder;
 use crate::sst::format::BlockHandle;
@@ -56,4 +58,38 @@ pub(super) struct KeyStructures {
 pub(super) struct Bounds {
     pub(super) smallest: Option<InternalKeyBuf>,
     pub(super) sequences: (SequenceNumber, SequenceNumber),
+    /// The oldest and the newest timestamp, where keys end in some.
+    pub(super) stamps: Option<Stamps>,
+}
+
+/// The oldest and the newest timestamp of the keys so far.
+pub(super) struct Stamps {
+    size: usize,
+    ends: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Stamps {
+    /// `None` for an order of keys without.
+    pub(super) fn of(comparator: &Comparator) -> Option<Self> {
+        let size = comparator.timestamp_size();
+        (size > 0).then_some(Self { size, ends: None })
+    }
+
+    pub(super) fn take(&mut self, user_key: &[u8], comparator: &Comparator) {
+        let (_, stamp) = timestamp::split(user_key, self.size);
+        let Some((oldest, newest)) = &mut self.ends else {
+            self.ends = Some((stamp.to_vec(), stamp.to_vec()));
+            return;
+        };
+        for (end, wanted) in [(oldest, Ordering::Less), (newest, Ordering::Greater)] {
+            if comparator.compare_timestamps(stamp, end) == wanted {
+                end.clear();
+                end.extend_from_slice(stamp);
+            }
+        }
+    }
+
+    pub(super) fn ends(&self) -> Option<(&[u8], &[u8])> {
+        self.ends.as_ref().map(|(oldest, newest)| (&oldest[..], &newest[..]))
+    }
 }

@@ -444,7 +444,8 @@ impl Tail {
                 Some(known) => known.without_flushed(listed.log_number, fresh),
                 None => FollowedMemtables::new(fresh(), self.wals.current()),
             };
-            let first = SuperVersion::first(memtables.mem().clone(), listed.current.clone());
+            let first = SuperVersion::first(memtables.mem().clone(), listed.current.clone())
+                .with_history_low(listed.full_history_ts_low.as_deref());
             let owner = versions.obsolete_files().clone();
             let family = Family::new(listed.id, &listed.name, options, first, owner, at_commit);
             families.insert(listed.id, memtables.into_state(family));

@@ -244,6 +244,9 @@ impl DirectBlobs {
                 (operation, _) => batch.push_encoded(bytes, operation.is_counted()),
             }
         })?;
+        if let Source::Batch(from) = source {
+            batch.stamp_as(from);
+        }
         Ok((batch, used))
     }
 

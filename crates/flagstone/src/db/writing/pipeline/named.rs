@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use crate::base::{ColumnFamilyId, Error, Result, ValueType};
-use crate::batch::{Operation, WriteBatch};
+use crate::base::{ColumnFamilyId, Error, Result, ValueType, timestamp};
+use crate::batch::{Operation, StampSize, WriteBatch};
 use crate::db::family::Family;
 use crate::db::settings::no_merge_operator;
 use crate::db::writing::commit::Commit;
@@ -18,6 +18,8 @@ struct Named {
     id: ColumnFamilyId,
     merges: bool,
     deletes_ranges: bool,
+    /// The timestamps that the keys end in.
+    stamps: StampSize,
 }
 
 /// What would make replaying an operation of a batch fail, whatever the family.
@@ -41,8 +43,14 @@ fn check_in(operation: &Operation<'_>, family: &Family) -> Result<()> {
         Operation::Merge { .. } if family.options.load().merge_operator.is_none() => {
             Err(no_merge_operator(&family.name))
         }
+        Operation::PutEntity { .. } if family.order.timestamp_size() > 0 => {
+            Err(Error::invalid_argument(format!(
+                "column family '{}' has timestamps, and takes no entities; write a value instead",
+                family.name
+            )))
+        }
         Operation::DeleteRange { begin, end, .. }
-            if family.comparator().compare(begin, end).is_gt() =>
+            if family.comparator().compare_keys(begin, end).is_gt() =>
         {
             Err(Error::invalid_argument("the start of the range deletion is after its end"))
         }
@@ -85,7 +93,7 @@ impl NamedFamilies {
                 return Err(names_blobs());
             }
             if let Some(id) = operation.family() {
-                let named = families.named(id);
+                let named = families.named(id, batch);
                 named.merges |= matches!(operation, Operation::Merge { .. });
                 named.deletes_ranges |= matches!(operation, Operation::DeleteRange { .. });
             }
@@ -93,11 +101,12 @@ impl NamedFamilies {
         Ok(families)
     }
 
-    fn named(&mut self, id: ColumnFamilyId) -> &mut Named {
+    fn named(&mut self, id: ColumnFamilyId, batch: &WriteBatch) -> &mut Named {
         let at = match self.0.binary_search_by_key(&id, |named| named.id) {
             Ok(at) => at,
             Err(at) => {
-                self.0.insert(at, Named { id, merges: false, deletes_ranges: false });
+                let stamps = batch.stamp_size(id);
+                self.0.insert(at, Named { id, merges: false, deletes_ranges: false, stamps });
                 at
             }
         };
@@ -119,6 +128,10 @@ impl NamedFamilies {
     ) -> Result<()> {
         for named in &self.0 {
             match commit.target(named.id) {
+                Some(target) if !named.stamps.fits(target.to.family.order.timestamp_size()) => {
+                    check_stamps(batch, named.stamps, &target.to.family)?;
+                    check_all_in(batch, &target.to.family)?;
+                }
                 Some(target) if named.merges || named.deletes_ranges => {
                     check_all_in(batch, &target.to.family)?;
                 }
@@ -128,6 +141,32 @@ impl NamedFamilies {
         }
         Ok(())
     }
+}
+
+/// What would make a key of the batch one of another family's kind.
+#[cold]
+fn check_stamps(batch: &WriteBatch, stamps: StampSize, family: &Family) -> Result<()> {
+    let (size, name) = (family.order.timestamp_size(), &family.name);
+    match stamps {
+        StampSize::Known(0) => {
+            return Err(Error::invalid_argument(format!(
+                "column family '{name}' takes writes with timestamps of {size} bytes only, such as put_with_timestamp"
+            )));
+        }
+        StampSize::Known(given) => return timestamp::check_size(name, size, &vec![0; given]),
+        StampSize::Unknown => {}
+    }
+    for operation in batch.iter() {
+        let operation = operation?;
+        let of_family = operation.entry().filter(|_| operation.family() == Some(family.id));
+        let Some((kind, key, value)) = of_family else { continue };
+        let is_short = |key: &[u8]| key.len() < size;
+        if is_short(key) || kind == ValueType::RangeDeletion && is_short(value) {
+            let message = timestamp::is_too_short(key, size).message().to_string();
+            return Err(Error::invalid_argument(message));
+        }
+    }
+    Ok(())
 }
 
 #[cold]

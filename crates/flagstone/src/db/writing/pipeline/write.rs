@@ -335,10 +335,15 @@ impl Pipeline {
         tail: Option<Suffix>,
         joins_sync: bool,
     ) -> Result<()> {
+        let lacks_stamps = commit.lacks_stamped_families();
         let wal = commit.wal()?;
         let before = wal.offset();
         let is_first = wal.written() == before;
-        let added = if joins_sync {
+        let noted = if lacks_stamps { commit.log_stamped_families(joins_sync) } else { Ok(()) };
+        let wal = commit.wal()?;
+        let added = if noted.is_err() {
+            noted
+        } else if joins_sync {
             wal.gather_record(batch.data())
         } else {
             wal.add_summed_record(batch.data(), tail)

@@ -1,0 +1,340 @@
+//! Batches whose keys end in timestamps.
+//!
+//! A batch knows to which families it writes with timestamps, so that a commit can refuse what does
+//! not fit the family. One that was made from bytes does not know.
+
+use super::format::*;
+use super::view::{BatchView, Operation};
+use super::write_batch::WriteBatch;
+use crate::base::{ColumnFamilyId, Error, Result, timestamp};
+
+/// What a batch knows of the timestamps in its keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Stamps {
+    /// The families whose keys have some, and the bytes of one, in the order of their first
+    /// operation.
+    families: Vec<(ColumnFamilyId, usize)>,
+    /// Whether the operations came as bytes.
+    from_bytes: bool,
+}
+
+/// The timestamps in a batch's keys of one family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StampSize {
+    /// Each key ends in one of so many bytes; 0 for none.
+    Known(usize),
+    /// The batch came as bytes.
+    Unknown,
+}
+
+impl StampSize {
+    /// Whether keys fit a family whose timestamps have so many bytes, as far as that is known
+    /// without a look at them.
+    #[inline]
+    pub fn fits(self, size: usize) -> bool {
+        match self {
+            Self::Known(known) => known == size,
+            Self::Unknown => size == 0,
+        }
+    }
+}
+
+impl Stamps {
+    pub(super) const NONE: Self = Self { families: Vec::new(), from_bytes: false };
+
+    pub(super) fn from_bytes() -> Self {
+        Self { families: Vec::new(), from_bytes: true }
+    }
+
+    #[inline]
+    pub(super) fn is_none(&self) -> bool {
+        self.families.is_empty()
+    }
+
+    pub(super) fn families(&self) -> usize {
+        self.families.len()
+    }
+
+    pub(super) fn truncate(&mut self, families: usize) {
+        self.families.truncate(families);
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::NONE;
+    }
+
+    /// Adds those of a batch that is appended.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.from_bytes |= other.from_bytes;
+        for (cf, size) in &other.families {
+            if !self.families.iter().any(|(known, _)| known == cf) {
+                self.families.push((*cf, *size));
+            }
+        }
+    }
+
+    fn of(&self, cf: ColumnFamilyId) -> Option<usize> {
+        self.families.iter().find(|(known, _)| *known == cf).map(|(_, size)| *size)
+    }
+}
+
+/// What becomes of the timestamps of a family's keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StampChange {
+    /// They lose their last bytes.
+    Strip(usize),
+    /// They get the least timestamp of so many bytes.
+    Pad(usize),
+}
+
+/// The bytes of a batch in which the timestamps of some families are changed; `None` if nothing
+/// does. It keeps its sequence number and the number of its operations.
+///
+/// # Errors
+/// `Corruption` for a key that is shorter than its timestamp, or an entity, which has none.
+pub fn change_stamps(
+    batch: BatchView<'_>,
+    change: impl Fn(ColumnFamilyId) -> Option<StampChange>,
+) -> Result<Option<Vec<u8>>> {
+    let names_one = |operation: Result<Operation<'_>>| {
+        operation.is_ok_and(|it| it.family().and_then(&change).is_some())
+    };
+    if !batch.iter().any(names_one) {
+        return Ok(None);
+    }
+    let mut changed = WriteBatch::with_capacity(batch.data().len());
+    changed.set_sequence(batch.sequence());
+    let mut operations = batch.iter();
+    loop {
+        let start = operations.offset();
+        let Some(operation) = operations.next() else { return Ok(Some(changed.into_bytes())) };
+        let operation = operation?;
+        let Some(change) = operation.family().and_then(&change) else {
+            let encoded = &batch.body()[start..operations.offset()];
+            changed.push_encoded(encoded, operation.is_counted())?;
+            continue;
+        };
+        let key_of = |key: &[u8]| match change {
+            StampChange::Pad(size) => Ok(timestamp::last_of(key, size)),
+            StampChange::Strip(size) if key.len() >= size => {
+                Ok(timestamp::strip(key, size).to_vec())
+            }
+            StampChange::Strip(size) => Err(timestamp::is_too_short(key, size)),
+        };
+        match operation {
+            Operation::Put { cf, key, value } => changed.put_cf(cf, key_of(key)?, value)?,
+            Operation::Delete { cf, key } => changed.delete_cf(cf, key_of(key)?)?,
+            Operation::SingleDelete { cf, key } => changed.single_delete_cf(cf, key_of(key)?)?,
+            Operation::Merge { cf, key, operand } => changed.merge_cf(cf, key_of(key)?, operand)?,
+            Operation::DeleteRange { cf, begin, end } => {
+                changed.delete_range_cf(cf, key_of(begin)?, key_of(end)?)?;
+            }
+            Operation::TimedPut { cf, key, value, .. } => {
+                changed.put_cf(cf, key_of(key)?, value)?;
+            }
+            Operation::BlobIndex { .. } => {
+                // The record in the blob file has the key as it was.
+                return Err(Error::not_supported(
+                    "a value that was written to a blob file at commit keeps its key's timestamp; open the family with the                      comparator that it was written with, flush it, and then change the comparator",
+                ));
+            }
+            _ => return Err(Error::corruption("an entity in a family with timestamps")),
+        }
+    }
+}
+
+fn mixed(cf: ColumnFamilyId) -> Error {
+    Error::invalid_argument(format!(
+        "the batch writes to column family {cf} with timestamps of one size only, or without any"
+    ))
+}
+
+impl WriteBatch {
+    /// Sets `key` to `value` as of a timestamp, in a family whose comparator has timestamps.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_cf`]; `InvalidArgument` if the batch writes to the family with
+    /// timestamps of another size, or without any.
+    pub fn put_with_timestamp(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+        timestamp: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (cf, key) = self.stamped(cf.into(), key.as_ref(), timestamp.as_ref())?;
+        self.add_stamped_pair(PUT, cf, &key, value.as_ref())
+    }
+
+    /// Deletes `key` as of a timestamp.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_with_timestamp`].
+    pub fn delete_with_timestamp(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+        timestamp: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (cf, key) = self.stamped(cf.into(), key.as_ref(), timestamp.as_ref())?;
+        self.add_stamped_key(DELETE, cf, &key)
+    }
+
+    /// Deletes `key`, which was set at most once before, as of a timestamp.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_with_timestamp`].
+    pub fn single_delete_with_timestamp(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+        timestamp: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (cf, key) = self.stamped(cf.into(), key.as_ref(), timestamp.as_ref())?;
+        self.add_stamped_key(SINGLE_DELETE, cf, &key)
+    }
+
+    /// Adds a merge operand to `key` as of a timestamp. A read merges the operands that are not
+    /// newer than its own timestamp.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_with_timestamp`].
+    pub fn merge_with_timestamp(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+        timestamp: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (cf, key) = self.stamped(cf.into(), key.as_ref(), timestamp.as_ref())?;
+        self.add_stamped_pair(MERGE, cf, &key, operand.as_ref())
+    }
+
+    /// Deletes the keys from `begin` up to but not including `end` as of a timestamp: newer
+    /// versions stay.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_with_timestamp`].
+    pub fn delete_range_with_timestamp(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+        timestamp: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let stamp = timestamp.as_ref();
+        let (cf, begin) = self.stamped(cf.into(), begin.as_ref(), stamp)?;
+        let end = timestamp::join(end.as_ref(), stamp);
+        self.add_stamped_pair(DELETE_RANGE, cf, &begin, &end)
+    }
+
+    /// Gives the operations of some families this timestamp: those for which `size_of` says a size.
+    /// Keys that have a timestamp get it in its place.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the timestamp has another size, or for an operation that no family with
+    /// timestamps takes (an entity). Nothing has changed then.
+    #[doc(alias = "UpdateTimestamps")]
+    pub fn set_timestamps(
+        &mut self,
+        stamp: impl AsRef<[u8]>,
+        size_of: impl Fn(ColumnFamilyId) -> usize,
+    ) -> Result<()> {
+        let stamp = stamp.as_ref();
+        let mut all = Self::with_capacity(self.byte_size() + self.count() as usize * stamp.len());
+        all.set_sequence(self.sequence());
+        let mut operations = self.iter();
+        loop {
+            let start = operations.offset();
+            let Some(operation) = operations.next() else { break };
+            let operation = operation?;
+            let size = operation.family().map_or(0, &size_of);
+            if size == 0 {
+                let encoded = &self.body()[start..operations.offset()];
+                all.push_encoded(encoded, operation.is_counted())?;
+                continue;
+            }
+            timestamp::check_size("of the batch", size, stamp)?;
+            let known = operation.family().and_then(|cf| self.stamps().of(cf)).unwrap_or(0);
+            let bare = |key| timestamp::strip(key, known);
+            match operation {
+                Operation::Put { cf, key, value } => {
+                    all.put_with_timestamp(cf, bare(key), stamp, value)?;
+                }
+                Operation::Delete { cf, key } => {
+                    all.delete_with_timestamp(cf, bare(key), stamp)?;
+                }
+                Operation::SingleDelete { cf, key } => {
+                    all.single_delete_with_timestamp(cf, bare(key), stamp)?;
+                }
+                Operation::Merge { cf, key, operand } => {
+                    all.merge_with_timestamp(cf, bare(key), stamp, operand)?;
+                }
+                Operation::DeleteRange { cf, begin, end } => {
+                    all.delete_range_with_timestamp(cf, bare(begin), bare(end), stamp)?;
+                }
+                Operation::BlobIndex { cf, key, index } => {
+                    let (cf, key) = all.stamped(cf, bare(key), stamp)?;
+                    all.add_stamped_pair(BLOB_INDEX, cf, &key, index)?;
+                }
+                _ => {
+                    return Err(Error::invalid_argument(
+                        "an entity cannot be written with a timestamp; write a value instead",
+                    ));
+                }
+            }
+        }
+        self.replace_operations(all);
+        Ok(())
+    }
+
+    /// The timestamps that keys of a family end in.
+    pub fn stamp_size(&self, cf: ColumnFamilyId) -> StampSize {
+        match self.stamps().of(cf) {
+            None if self.stamps().from_bytes => StampSize::Unknown,
+            size => StampSize::Known(size.unwrap_or(0)),
+        }
+    }
+
+    /// Takes note that keys are as those of another batch, from which the operations come.
+    pub(crate) fn stamp_as(&mut self, other: &Self) {
+        let stamps = other.stamps().clone();
+        self.stamps_mut().add(&stamps);
+    }
+
+    /// A key with its timestamp, once it is known that the batch writes to the family with such.
+    fn stamped(
+        &mut self,
+        cf: ColumnFamilyId,
+        key: &[u8],
+        stamp: &[u8],
+    ) -> Result<(ColumnFamilyId, Vec<u8>)> {
+        if stamp.is_empty() || stamp.len() > timestamp::SIZE_MAX {
+            return Err(Error::invalid_argument(format!(
+                "a timestamp has 1 to {} bytes, not {}",
+                timestamp::SIZE_MAX,
+                stamp.len()
+            )));
+        }
+        match self.stamps().of(cf) {
+            Some(size) if size == stamp.len() => {}
+            Some(_) => return Err(mixed(cf)),
+            None => {
+                let is_of_family = |operation: Result<Operation<'_>>| {
+                    operation.is_ok_and(|operation| operation.family() == Some(cf))
+                };
+                if self.iter().any(is_of_family) {
+                    return Err(mixed(cf));
+                }
+                self.stamps_mut().families.push((cf, stamp.len()));
+            }
+        }
+        Ok((cf, timestamp::join(key, stamp)))
+    }
+
+    /// Refuses an operation without a timestamp in a family that others of the batch give one.
+    #[cold]
+    pub(super) fn check_unstamped(&self, cf: ColumnFamilyId) -> Result<()> {
+        if self.stamps().of(cf).is_some() { Err(mixed(cf)) } else { Ok(()) }
+    }
+}

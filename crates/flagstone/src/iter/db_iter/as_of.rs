@@ -1,0 +1,286 @@
+//! Scans of keys that end in timestamps.
+//!
+//! - *As of a timestamp* all versions of a key are one key, of which the newest version counts that
+//!   is neither newer than the timestamp nor than the snapshot.
+//! - *Over history* each timestamp of a key, down to the oldest that is asked for, is a key of its
+//!   own, and deletions are shown.
+
+use std::ops::ControlFlow;
+
+use super::super::lookup::check_value;
+use super::super::tombstones::Towards;
+use super::{DbIter, type_of};
+use crate::base::{
+    Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
+    MAX_SEQUENCE_NUMBER, Result, SequenceNumber, ValueType, timestamp,
+};
+use crate::iter::ValueResolver;
+use crate::memtable::MemTable;
+
+/// Which timestamps a scan sees.
+#[derive(Debug, Clone)]
+pub struct AsOf {
+    /// The newest one.
+    pub newest: Box<[u8]>,
+    /// The oldest one of a scan over history; `None` for a scan of keys.
+    pub oldest: Option<Box<[u8]>>,
+}
+
+impl AsOf {
+    /// The bytes of a timestamp.
+    #[inline]
+    pub(super) fn size(&self) -> usize {
+        self.newest.len()
+    }
+}
+
+impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
+    /// Shows the versions of a key that the scan sees, newest first, until told to stop, or one is
+    /// deleted. Deletions are not shown.
+    ///
+    /// # Errors
+    /// Those of the sources and of `visit`.
+    pub fn visit_versions(
+        &mut self,
+        key: &[u8],
+        mut visit: impl FnMut(InternalKey<'_>, ValueType, &[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        self.begin(true, None);
+        self.aim_at_first_visible(key);
+        self.inner.seek(self.seek_key.as_key());
+        while self.inner.valid()
+            && self.is_same_key(self.inner.key().user_key(), self.seek_key.user_key())
+        {
+            if self.is_visible() {
+                let value_type = type_of(&self.inner)?;
+                let is_deletion = matches!(
+                    value_type,
+                    ValueType::Deletion
+                        | ValueType::SingleDeletion
+                        | ValueType::DeletionWithTimestamp
+                );
+                if is_deletion || self.is_covered(Towards::Later)? {
+                    return Ok(());
+                }
+                let (entry, stored) = (self.inner.key(), self.inner.value());
+                check_value(entry.user_key(), value_type, stored)?;
+                if visit(entry, value_type, stored)?.is_break() {
+                    return Ok(());
+                }
+            }
+            self.inner.next();
+        }
+        self.inner.status()
+    }
+
+    /// The key without its timestamp, if it has one.
+    #[inline]
+    pub(super) fn bare<'a>(&self, user_key: &'a [u8]) -> &'a [u8] {
+        match &self.settings.as_of {
+            None => user_key,
+            Some(as_of) => timestamp::strip(user_key, as_of.size()),
+        }
+    }
+
+    /// The timestamp of the version shown; empty where keys have none. The cursor must be valid.
+    pub fn timestamp(&self) -> &[u8] {
+        let Some(as_of) = &self.settings.as_of else { return &[] };
+        timestamp::split(self.full_key(), as_of.size()).1
+    }
+
+    /// What the version shown is, and its sequence number; the cursor must be valid. A merged value
+    /// has the number of its newest operand, and is told as the type of what lies under the
+    /// operands, or as an operand.
+    ///
+    /// Without timestamps, or as of one, the number of a version that was found while moving back
+    /// is not known, and 0.
+    pub fn version(&self) -> (SequenceNumber, ValueType) {
+        match self.shown.on_entry {
+            Some(value_type) => (self.inner.head().sequence(), value_type),
+            None => {
+                let value_type = self.versions.base().unwrap_or(ValueType::Merge);
+                (self.versions.newest_sequence(), value_type)
+            }
+        }
+    }
+
+    /// The key shown with its timestamp: that of the newest version that the value is made of.
+    pub(super) fn full_key(&self) -> &[u8] {
+        assert!(self.valid, "key() needs a valid cursor");
+        if self.shown.on_entry.is_some() {
+            self.inner.key().user_key()
+        } else {
+            self.versions.newest_key().unwrap_or(&self.saved.key)
+        }
+    }
+
+    /// Whether the scan shows each version.
+    #[inline]
+    pub(super) fn is_over_history(&self) -> bool {
+        self.settings.as_of.as_ref().is_some_and(|as_of| as_of.oldest.is_some())
+    }
+
+    /// Whether the entry on which the merged cursor stands is newer than the scan sees, by its
+    /// timestamp.
+    pub(super) fn is_too_new(&self) -> bool {
+        self.settings.as_of.as_ref().is_some_and(|as_of| {
+            let (_, stamp) = timestamp::split(self.inner.key().user_key(), as_of.size());
+            self.settings.comparator.compare_timestamps(stamp, &as_of.newest).is_gt()
+        })
+    }
+
+    /// Whether it is older than a scan over history shows.
+    pub(super) fn is_too_old(&self) -> bool {
+        let Some(AsOf { newest, oldest: Some(oldest) }) = &self.settings.as_of else {
+            return false;
+        };
+        let (_, stamp) = timestamp::split(self.inner.key().user_key(), newest.len());
+        self.settings.comparator.compare_timestamps(stamp, oldest).is_lt()
+    }
+
+    /// Whether the timestamp and the sequence number of the entry lie within what the scan sees.
+    #[inline]
+    pub(super) fn is_visible(&self) -> bool {
+        self.inner.head().sequence() <= self.settings.snapshot
+            && (self.settings.as_of.is_none() || !self.is_too_new() && !self.is_too_old())
+    }
+
+    /// Whether two stored keys are one key for the scan.
+    pub(super) fn is_same_key(&self, a: &[u8], b: &[u8]) -> bool {
+        let order = &self.settings.comparator;
+        match &self.settings.as_of {
+            Some(AsOf { oldest: None, .. }) => order.compare_keys(a, b).is_eq(),
+            _ => order.compare(a, b).is_eq(),
+        }
+    }
+
+    /// The place of the first entry of a key that the scan sees.
+    pub(super) fn aim_at_first_visible(&mut self, key: &[u8]) {
+        let snapshot = self.settings.snapshot;
+        match &self.settings.as_of {
+            None => self.seek_key.set(key, snapshot, ValueType::FOR_SEEK),
+            Some(as_of) => {
+                set(&mut self.seek_key, key, &as_of.newest, snapshot, ValueType::FOR_SEEK);
+            }
+        }
+    }
+
+    /// The last place that an entry of a key can have.
+    pub(super) fn aim_behind(&mut self, key: &[u8]) {
+        let size = self.settings.as_of.as_ref().map_or(0, AsOf::size);
+        let oldest = vec![0; size];
+        set(&mut self.seek_key, key, &oldest, 0, ValueType::Deletion);
+    }
+
+    /// The last place that an entry of the saved key can have.
+    pub(super) fn aim_behind_saved_key(&mut self) {
+        if self.settings.as_of.is_none() || self.is_over_history() {
+            self.seek_key.set(&self.saved.key, 0, ValueType::Deletion);
+        } else {
+            let saved = std::mem::take(&mut self.saved.key);
+            let size = self.settings.as_of.as_ref().map_or(0, AsOf::size);
+            self.aim_behind(timestamp::strip(&saved, size));
+            self.saved.key = saved;
+        }
+    }
+
+    /// Where the merged cursor, whose entry is hidden, may go on: at the first version of its key
+    /// that the scan sees, or at the same key's older versions.
+    pub(super) fn aim_at_visible_version(&mut self) {
+        let user_key = self.inner.key().user_key().to_vec();
+        if self.is_too_new() {
+            let size = self.settings.as_of.as_ref().map_or(0, AsOf::size);
+            self.aim_at_first_visible(timestamp::strip(&user_key, size));
+        } else {
+            self.seek_key.set(&user_key, self.settings.snapshot, ValueType::FOR_SEEK);
+        }
+    }
+
+    /// The newest place that an entry of the saved key can have that the scan sees.
+    pub(super) fn aim_at_newest_of_saved_key(&mut self) {
+        if self.settings.as_of.is_none() || self.is_over_history() {
+            let snapshot = self.settings.snapshot;
+            self.seek_key.set(&self.saved.key, snapshot, ValueType::FOR_SEEK);
+        } else {
+            let bare = self.bare(&self.saved.key).to_vec();
+            self.aim_at_first_visible(&bare);
+        }
+    }
+
+    /// The place before all entries of the saved key.
+    pub(super) fn aim_before_saved_key(&mut self) {
+        match &self.settings.as_of {
+            Some(AsOf { newest, oldest: None }) => {
+                let first = timestamp::before_all(self.bare(&self.saved.key), newest.len());
+                self.seek_key.set(&first, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK);
+            }
+            _ => self.seek_key.set(&self.saved.key, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK),
+        }
+    }
+
+    /// Notes the entry on which the merged cursor stands as one that the value is made of.
+    #[inline]
+    pub(super) fn note_version(&mut self) {
+        if self.settings.as_of.is_some() {
+            let key = self.inner.key();
+            self.versions.note_key(key.user_key(), key.sequence());
+        }
+    }
+
+    /// Refuses an operand in a scan over history: what it is merged with lies under other
+    /// timestamps.
+    ///
+    /// # Errors
+    /// `NotSupported`.
+    pub(super) fn check_not_over_history(&self) -> Result<()> {
+        if !self.is_over_history() {
+            return Ok(());
+        }
+        Err(Error::not_supported(
+            "a scan with iter_start_ts met a merge operand; read the key as of single timestamps instead",
+        ))
+    }
+
+    /// In a scan over history a deletion is shown as a value that is empty.
+    pub(super) fn show_deletion(&mut self) -> Result<()> {
+        let value_type = type_of(&self.inner)?;
+        self.versions.set_base(value_type, b"");
+        self.note_version();
+        Ok(())
+    }
+}
+
+fn set(
+    target: &mut InternalKeyBuf,
+    key: &[u8],
+    stamp: &[u8],
+    sequence: SequenceNumber,
+    value_type: ValueType,
+) {
+    if stamp.is_empty() {
+        target.set(key, sequence, value_type);
+    } else {
+        target.set(&timestamp::join(key, stamp), sequence, value_type);
+    }
+}
+
+/// The newest timestamp of a memtable's entries and range deletions; `None` if it has none.
+pub fn newest_timestamp(mem: &MemTable, order: &InternalKeyComparator) -> Option<Vec<u8>> {
+    let (size, comparator) = (order.timestamp_size(), &order.user);
+    let mut newest: Option<Vec<u8>> = None;
+    let mut take = |stamp: &[u8]| {
+        if newest.as_ref().is_none_or(|known| comparator.compare_timestamps(stamp, known).is_gt()) {
+            newest = Some(stamp.to_vec());
+        }
+    };
+    let mut entries = mem.iter();
+    entries.seek_to_first();
+    while entries.valid() {
+        take(timestamp::split(entries.key().user_key(), size).1);
+        entries.next();
+    }
+    for part in mem.range_tombstones(MAX_SEQUENCE_NUMBER) {
+        part.tombstones().for_each(|tombstone| take(tombstone.timestamp));
+    }
+    newest
+}

@@ -1,0 +1,5 @@
+//! Families whose keys end in timestamps.
+#![expect(clippy::unwrap_used, reason = "a failure is a failed test")]
+
+mod model;
+mod stories;
