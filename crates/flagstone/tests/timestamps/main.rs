@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "a failure is a failed test")]
 
 mod model;
+mod referee;
 mod stories;
