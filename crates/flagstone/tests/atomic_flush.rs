@@ -186,6 +186,7 @@ fn a_group_that_goes_on_in_another_block_of_the_manifest_is_found_whole_or_not_a
     let specs = names.map(|name| FamilySpec {
         name: name.to_string(),
         comparator: Comparator::Bytewise,
+        persists_timestamps: true,
         paths: DataPaths::single(Path::new(DB)),
         num_levels: 7,
     });

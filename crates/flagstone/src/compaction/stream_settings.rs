@@ -78,6 +78,17 @@ pub struct History {
     pub is_stripped: bool,
 }
 
+impl History {
+    /// The timestamp before which range deletions hide entries from everybody, if any do.
+    pub fn low_of_tombstones(&self) -> Option<Vec<u8>> {
+        match &self.low {
+            // Of those that are forgotten, all but the newest that there can be.
+            Some(low) if self.is_stripped => Some(vec![0xff; low.len()]),
+            low => low.clone(),
+        }
+    }
+}
+
 impl StreamSettings {
     /// Those of a flush without snapshots and without a merge operator.
     pub fn new(comparator: Comparator) -> Self {
@@ -110,8 +121,10 @@ impl StreamSettings {
 
     /// Whether a version with that timestamp is not kept apart from others of its key.
     pub(super) fn is_before_history(&self, timestamp: &[u8]) -> bool {
-        let low = self.history.as_ref().and_then(|history| history.low.as_ref());
-        low.is_some_and(|low| self.comparator.compare_timestamps(timestamp, low).is_lt())
+        self.history.as_ref().is_some_and(|History { low, is_stripped }| {
+            let is_before = |low| self.comparator.compare_timestamps(timestamp, low).is_lt();
+            *is_stripped || low.as_ref().is_some_and(|low| is_before(low))
+        })
     }
 
     /// Whether nothing older lies below the output, nor ever will.

@@ -240,6 +240,7 @@ impl DbInner {
         Ok(FamilySpec {
             name: name.to_string(),
             comparator: options.comparator.clone(),
+            persists_timestamps: options.persist_user_defined_timestamps,
             paths,
             num_levels: options.sanitized().num_levels as usize,
         })

@@ -52,6 +52,7 @@ fn ground(settings: &str) -> Ground {
     let spec = FamilySpec {
         name: DEFAULT_COLUMN_FAMILY_NAME.to_string(),
         comparator: options.cf.comparator.clone(),
+        persists_timestamps: true,
         paths: DataPaths::single(path),
         num_levels: 7,
     };

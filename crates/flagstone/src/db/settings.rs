@@ -131,6 +131,11 @@ fn super_block(table: &TableSettings) -> Option<SuperBlock> {
     (size > 0 && overhead_ratio > 0).then_some(SuperBlock { size, overhead_ratio })
 }
 
+/// Whether a family's tables have its keys without their timestamps.
+pub(crate) fn strips_timestamps(options: &ColumnFamilyOptions) -> bool {
+    !options.persist_user_defined_timestamps && options.comparator.timestamp_size() > 0
+}
+
 /// How a family's options want a table of `level` to be written, but for its compression;
 /// `may_omit_filter`: whoever comes as far as such a table will mostly find the key there.
 pub(crate) fn table_builder_settings(
@@ -139,8 +144,14 @@ pub(crate) fn table_builder_settings(
     may_omit_filter: bool,
 ) -> TableBuilderSettings {
     let table = &options.table;
+    let strips = strips_timestamps(options);
     TableBuilderSettings {
-        comparator: options.comparator.clone(),
+        comparator: if strips {
+            options.comparator.without_timestamps()
+        } else {
+            options.comparator.clone()
+        },
+        stripped_order: strips.then(|| options.comparator.name().to_owned()),
         format_version: table.format_version,
         checksum: table.checksum,
         verify_compression: table.verify_compression,

@@ -97,7 +97,8 @@ impl VersionSet {
         }
         let comparator = InternalKeyComparator::new(default.comparator);
         let version = Version::empty(comparator, default.paths, default.num_levels);
-        let family = Family::new(ColumnFamilyId::DEFAULT, default.name, version, FileNumber(0));
+        let mut family = Family::new(ColumnFamilyId::DEFAULT, default.name, version, FileNumber(0));
+        family.persists_timestamps = default.persists_timestamps;
         let mut versions = Self {
             directory: directory.to_path_buf(),
             identity: Identity { db_id: new_uuid(&*env.random), is_file_missing: true },
@@ -181,6 +182,9 @@ impl VersionSet {
         let ids: Vec<_> = (newest + 1..=last).map(ColumnFamilyId).collect();
         let added = |(id, spec): (&ColumnFamilyId, &FamilySpec)| VersionEdit {
             comparator: Some(spec.comparator.name().to_string()),
+            persist_user_timestamps: (!spec.persists_timestamps
+                && spec.comparator.timestamp_size() > 0)
+                .then_some(false),
             log_number: Some(log_number),
             family_added: Some(spec.name.clone()),
             ..VersionEdit::new(*id)
@@ -190,7 +194,9 @@ impl VersionSet {
         for (id, spec) in ids.iter().zip(specs) {
             let comparator = InternalKeyComparator::new(spec.comparator);
             let version = Version::empty(comparator, spec.paths, spec.num_levels);
-            self.families.insert(*id, Family::new(*id, spec.name, version, log_number));
+            let created = Family::new(*id, spec.name, version, log_number);
+            let persists_timestamps = spec.persists_timestamps;
+            self.families.insert(*id, Family { persists_timestamps, ..created });
         }
         self.max_column_family = ColumnFamilyId(last);
         Ok(ids)
@@ -481,6 +487,7 @@ impl VersionSet {
             edits.push(VersionEdit {
                 family_added: (!is_default).then(|| family.name.clone()),
                 comparator: Some(family.comparator.user.name().to_string()),
+                persist_user_timestamps: family.told_persistence(),
                 ..VersionEdit::new(family.id)
             });
         }

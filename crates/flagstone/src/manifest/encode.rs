@@ -1,11 +1,14 @@
 //! Writing a version edit, in RocksDB's order of fields.
 
+use std::borrow::Cow;
+
 use super::edit::VersionEdit;
 use super::format::{BLOB_TERMINATE, WAL_SYNCED_SIZE, WAL_TERMINATE, file_tag, tag};
 use super::metadata::{
     BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata,
 };
 use crate::base::coding::{put_lps, put_varint32, put_varint64};
+use crate::base::{InternalKeyBuf, timestamp};
 
 impl VersionEdit {
     /// Appends the edit's bytes; see `format` for the grammar.
@@ -103,11 +106,20 @@ fn encode_file(out: &mut Vec<u8>, level: usize, file: &FileMetadata) {
     put_varint32(out, level as u32);
     put_varint64(out, file.number.0);
     put_varint64(out, file.size);
-    put_lps(out, file.smallest.as_bytes());
-    put_lps(out, file.largest.as_bytes());
+    put_lps(out, &stored_bound(&file.smallest, file.padded_bytes));
+    put_lps(out, &stored_bound(&file.largest, file.padded_bytes));
     put_varint64(out, file.smallest_seqno);
     put_varint64(out, file.largest_seqno);
     encode_custom_fields(out, file);
+}
+
+/// A bound without the timestamp that its table does not store.
+fn stored_bound(bound: &InternalKeyBuf, padded_bytes: usize) -> Cow<'_, [u8]> {
+    if padded_bytes == 0 {
+        return Cow::Borrowed(bound.as_bytes());
+    }
+    let (user_key, packed) = bound.as_bytes().split_at(bound.user_key().len());
+    Cow::Owned([timestamp::strip(user_key, padded_bytes), packed].concat())
 }
 
 /// RocksDB always writes both times and the epoch; the rest only where it says something.

@@ -56,6 +56,9 @@ pub struct FileMetadata {
     pub tail_size: u64,
     /// Whether user timestamps stand in the file (true unless the MANIFEST says otherwise).
     pub user_timestamps_persisted: bool,
+    /// If they do not: the bytes of the least timestamp that the bounds end in here, and not in the
+    /// MANIFEST. 0 where the family has none.
+    pub padded_bytes: usize,
 }
 
 impl FileMetadata {
@@ -106,6 +109,7 @@ impl Default for FileMetadata {
             entry_stats: None,
             tail_size: 0,
             user_timestamps_persisted: true,
+            padded_bytes: 0,
         }
     }
 }

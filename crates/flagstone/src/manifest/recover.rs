@@ -229,6 +229,8 @@ pub(super) struct Replay {
 struct ReplayedFamily {
     name: String,
     comparator: Option<String>,
+    /// Whether its tables have timestamps, if its keys have.
+    persists_timestamps: bool,
     /// What the family is opened with, if it is.
     open: Option<OpenFamily>,
 }
@@ -349,7 +351,7 @@ impl Replay {
                 has_changed: true,
             }
         });
-        self.families.insert(id, ReplayedFamily { name, comparator: None, open });
+        self.families.insert(id, ReplayedFamily { name, comparator: None, persists_timestamps: true, open });
         Ok(())
     }
 
@@ -394,18 +396,43 @@ impl Replay {
     pub(super) fn into_families(self) -> Result<BTreeMap<ColumnFamilyId, Family>> {
         let mut families = BTreeMap::new();
         for (id, family) in self.families {
-            let Some(OpenFamily { builder, facts, .. }) = family.open else { continue };
+            let Some(OpenFamily { builder, facts, spec, .. }) = family.open else { continue };
+            let family_persists = spec.persists_timestamps;
             let version = builder
                 .build()
                 .map_err(|error| error.context(format!("column family '{}'", facts.name)))?;
             let Family {
                 name, log_number, known_wal, compact_cursors, full_history_ts_low, ..
             } = facts;
-            let opened = Family::new(id, name, version, log_number);
+            let mut opened = Family::new(id, name, version, log_number);
+            opened.persists_timestamps = family_persists;
             families
                 .insert(id, Family { known_wal, compact_cursors, full_history_ts_low, ..opened });
         }
         Ok(families)
+    }
+}
+
+impl OpenFamily {
+    /// Whether a family whose comparator is stored under this name can be opened: it has the same
+    /// comparator, or one that differs in timestamps alone, which are in none of its tables.
+    fn takes_over(&mut self, stored: &str, stored_persists: bool) -> bool {
+        let given = &self.spec.comparator;
+        if stored == given.name() {
+            return true;
+        }
+        let Ok(stored) = Comparator::from_name(stored) else { return false };
+        let is_same_without = stored.without_timestamps() == given.without_timestamps();
+        if !(given.is_built_in() && is_same_without) {
+            return false;
+        }
+        if stored.timestamp_size() > 0 {
+            return !stored_persists;
+        }
+        if !self.spec.persists_timestamps {
+            self.builder.note_unstamped();
+        }
+        !self.spec.persists_timestamps
     }
 }
 
@@ -415,8 +442,12 @@ impl ReplayedFamily {
             self.comparator = Some(comparator.clone());
         }
         let Some(open) = &mut self.open else { return Ok(()) };
+        if edit.comparator.is_some() {
+            // Whoever does not say has them in tables.
+            self.persists_timestamps = edit.persist_user_timestamps.unwrap_or(true);
+        }
         if let Some(stored) = &edit.comparator
-            && stored != open.spec.comparator.name()
+            && !open.takes_over(stored, self.persists_timestamps)
         {
             let given = open.spec.comparator.name();
             return Err(Error::invalid_argument(format!(
@@ -425,13 +456,17 @@ impl ReplayedFamily {
             ))
             .advise(Remedy::OpenWithOwnOptions));
         }
-        // The built-in orders have none.
-        let may_have_timestamps = matches!(open.spec.comparator, Comparator::Custom(_));
-        if edit.persist_user_timestamps == Some(false) && may_have_timestamps {
-            return Err(Error::not_supported(format!(
-                "column family '{}' keeps its user timestamps out of its tables",
+        if let Some(stored) = &edit.comparator
+            && stored == open.spec.comparator.name()
+            && open.spec.comparator.timestamp_size() > 0
+            && self.persists_timestamps != open.spec.persists_timestamps
+        {
+            let (stored, given) = (self.persists_timestamps, open.spec.persists_timestamps);
+            return Err(Error::invalid_argument(format!(
+                "column family '{}' was written with persist_user_defined_timestamps={stored}, and cannot be opened with {given}",
                 self.name
-            )));
+            ))
+            .advise(Remedy::OpenWithOwnOptions));
         }
         open.facts.apply_facts(edit);
         open.has_changed |= edit.changes_files();

@@ -21,6 +21,7 @@ fn spec(name: &str) -> FamilySpec {
     FamilySpec {
         name: name.to_string(),
         comparator: Comparator::Bytewise,
+        persists_timestamps: true,
         paths: DataPaths::single(Path::new("/db")),
         num_levels: 7,
     }

@@ -22,7 +22,8 @@ use super::live::{BlobFile, ObsoleteFiles, TableFile};
 use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
 use super::version::{BlobFileState, Version, newest_by_epoch, newest_by_seqno, user_keys_overlap};
 use crate::base::{
-    DataPaths, Error, FileNumber, InternalKeyComparator, Remedy, Result, counted, form,
+    DataPaths, Error, FileNumber, InternalKeyBuf, InternalKeyComparator, Remedy, Result, counted,
+    form, timestamp,
 };
 
 /// Nobody has come so far, one table after the other.
@@ -43,6 +44,8 @@ pub struct VersionBuilder {
     level_zero: Vec<Arc<TableFile>>,
     /// Whether new files are our own work, to be held to the rules of RocksDB 7.8 too.
     for_writing: bool,
+    /// Whether tables that are added have no timestamps, although the family has.
+    are_unstamped: bool,
 }
 
 #[derive(Clone)]
@@ -84,6 +87,7 @@ impl VersionBuilder {
             queue,
             level_zero: base.levels[0].clone(),
             for_writing: true,
+            are_unstamped: false,
         }
     }
 
@@ -209,8 +213,36 @@ impl VersionBuilder {
         Ok(())
     }
 
+    /// The tables that are added from now on are from before the family had timestamps.
+    pub(super) fn note_unstamped(&mut self) {
+        self.are_unstamped = true;
+    }
+
+    /// What is known of a table whose keys have no timestamps, with bounds that have the least one.
+    fn padded(&self, meta: &FileMetadata) -> Option<FileMetadata> {
+        let size = self.comparator.timestamp_size();
+        let is_stamped = meta.user_timestamps_persisted && !self.are_unstamped;
+        if size == 0 || is_stamped || meta.padded_bytes > 0 {
+            return None;
+        }
+        let padded = |bound: &InternalKeyBuf| {
+            let (user_key, packed) = bound.as_bytes().split_at(bound.user_key().len());
+            let key = [&timestamp::last_of(user_key, size), packed].concat();
+            InternalKeyBuf::parse_bound(&key)
+        };
+        Some(FileMetadata {
+            smallest: padded(&meta.smallest)?,
+            largest: padded(&meta.largest)?,
+            user_timestamps_persisted: false,
+            padded_bytes: size,
+            ..meta.clone()
+        })
+    }
+
     fn add_table(&mut self, level: usize, meta: &FileMetadata) -> Result<()> {
         let number = meta.number;
+        let padded = self.padded(meta);
+        let meta = padded.as_ref().unwrap_or(meta);
         if let Some(present) = self.tables.get(&number) {
             let present = present.level;
             return Err(Error::corruption(format!(

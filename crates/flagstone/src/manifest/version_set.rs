@@ -80,6 +80,8 @@ pub struct FamilySpec {
     pub paths: Arc<DataPaths>,
     /// The number of its levels, at least as many as hold files.
     pub num_levels: usize,
+    /// Whether its tables keep the timestamps of its keys, if these have some.
+    pub persists_timestamps: bool,
 }
 
 impl FamilySpec {
@@ -115,6 +117,8 @@ pub struct Family {
     pub compact_cursors: Vec<CompactCursor>,
     /// User timestamps below this are no longer kept.
     pub full_history_ts_low: Option<Vec<u8>>,
+    /// Whether its tables keep the timestamps of its keys, if these have some.
+    pub persists_timestamps: bool,
 }
 
 /// The MANIFEST being written.
@@ -301,7 +305,14 @@ impl Family {
             next_epoch_number: newest.saturating_add(1),
             compact_cursors: Vec::new(),
             full_history_ts_low: None,
+            persists_timestamps: true,
         }
+    }
+
+    /// What the MANIFEST says of the timestamps in tables, if it need say anything.
+    pub(super) fn told_persistence(&self) -> Option<bool> {
+        let is_stripped = !self.persists_timestamps && self.comparator.timestamp_size() > 0;
+        is_stripped.then_some(false)
     }
 
     /// Takes what an edit says of the family beside its files.

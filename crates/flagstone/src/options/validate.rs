@@ -10,7 +10,7 @@ use super::memory_budget::MemoryBudget;
 use super::memtable_factory::MemTableFactory;
 use super::table::Settings;
 use super::table_settings::TableSettings;
-use crate::base::compression::CompressionType;
+use crate::base::{compression::CompressionType, timestamp};
 use crate::base::{Error, Result};
 use crate::sst::IndexType;
 use crate::wal::WalCompression;
@@ -59,6 +59,7 @@ impl ColumnFamilyOptions {
         ages.check(self.compaction_style, self.num_levels)?;
         self.check_filter_partitions()?;
         self.check_hash_index()?;
+        self.check_timestamps()?;
         if self.cf_allow_ingest_behind && self.compaction_style != CompactionStyle::Universal {
             return Err(Error::invalid_argument(
                 "cf_allow_ingest_behind needs compaction_style=kCompactionStyleUniversal",
@@ -120,6 +121,23 @@ impl ColumnFamilyOptions {
         let everywhere = per_level.is_empty().then_some(&self.compression);
         let mut kinds = per_level.iter().chain(everywhere).chain(&self.bottommost_compression);
         kinds.any(|kind| *kind != CompressionType::None)
+    }
+
+    fn check_timestamps(&self) -> Result<()> {
+        let size = self.comparator.timestamp_size();
+        if size > timestamp::SIZE_MAX {
+            return Err(Error::invalid_argument(format!(
+                "comparator '{}' has timestamps of {size} bytes; up to {} can be stored",
+                self.comparator.name(),
+                timestamp::SIZE_MAX
+            )));
+        }
+        if size > 0 && !self.persist_user_defined_timestamps && !self.comparator.is_built_in() {
+            return Err(Error::invalid_argument(
+                "persist_user_defined_timestamps=false needs a built-in comparator with timestamps",
+            ));
+        }
+        Ok(())
     }
 
     /// Checks that the engine can write with these settings; reading needs less.

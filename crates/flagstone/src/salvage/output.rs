@@ -53,6 +53,7 @@ impl Target {
         let spec = FamilySpec {
             name: DEFAULT_COLUMN_FAMILY_NAME.to_string(),
             comparator: default.comparator.clone(),
+            persists_timestamps: default.persist_user_defined_timestamps,
             paths: DataPaths::single(directory),
             num_levels: default.sanitized().num_levels as usize,
         };
@@ -88,6 +89,7 @@ impl Target {
                 let spec = FamilySpec {
                     name: name.to_string(),
                     comparator: options.comparator.clone(),
+                    persists_timestamps: options.persist_user_defined_timestamps,
                     paths: DataPaths::single(&self.directory),
                     num_levels: options.sanitized().num_levels as usize,
                 };

@@ -1,8 +1,9 @@
 //! Where things lie in a table, for size estimates and for cutting work into parts.
 
-use crate::base::{InternalKey, Result};
+use crate::base::{InternalKey, InternalKeyBuf, Result, timestamp};
 
 use super::cursor::IndexCursor;
+use super::padding::Padding;
 use super::settings::ReadSettings;
 use super::table::Table;
 
@@ -23,6 +24,8 @@ impl Table {
     pub fn approximate_offset_of(&self, key: InternalKey<'_>) -> Result<u64> {
         let settings = self.quiet();
         let mut cursor = IndexCursor::default();
+        let stored = (self.padding > 0).then(|| Padding::stored(self.padding, key));
+        let key = stored.as_ref().map_or(key, InternalKeyBuf::as_key);
         cursor.seek(self, key, &settings)?;
         Ok(cursor.handle(self).map_or_else(|| self.data_end(), |handle| handle.offset))
     }
@@ -41,7 +44,7 @@ impl Table {
         cursor.seek_to_first(self, &settings)?;
         while let (Some(handle), Some(user_key)) = (cursor.handle(self), cursor.user_key(self)) {
             size += handle.end() - handle.offset;
-            last = user_key;
+            last = timestamp::last_of(&user_key, self.padding);
             if size >= part {
                 anchors.push(TableAnchor { user_key: last.clone(), size });
                 size = 0;

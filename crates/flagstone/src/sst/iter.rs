@@ -6,11 +6,12 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::base::{Error, InternalIterator, InternalKey, PinnedValue, Result};
+use crate::base::{Error, InternalIterator, InternalKey, InternalKeyBuf, PinnedValue, Result};
 
 use super::block::BlockIter;
 use super::cursor::IndexCursor;
 use super::fetch::Purpose;
+use super::padding::Padding;
 use super::readahead::{OwnFile, Readahead};
 use super::settings::IterSettings;
 use super::table::Table;
@@ -62,13 +63,21 @@ pub struct TableIterator {
     approach: Approach,
     readahead: Readahead,
     error: Option<Error>,
+    /// Where the table has no timestamps: the key that is shown.
+    padding: Option<Box<Padding>>,
 }
 
 impl TableIterator {
     pub(super) fn new(table: Arc<Table>, settings: IterSettings, own: Option<OwnFile>) -> Self {
         let memory = settings.notes_readahead.then(|| table.cursor_memory()).flatten();
         let readahead = Readahead::new(settings.readahead_size, settings.auto_readahead, own);
+        let padding = Padding::of(table.padding);
+        let mut settings = settings;
+        if let Some(bound) = settings.upper_bound.as_mut().filter(|_| padding.is_some()) {
+            bound.truncate(bound.len().saturating_sub(table.padding));
+        }
         Self {
+            padding,
             readahead: readahead.noted_as(memory).mapped_if(settings.maps_readahead),
             table,
             settings,
@@ -97,6 +106,23 @@ impl TableIterator {
         self.data.as_ref().expect("a positioned cursor has a block")
     }
 
+    /// Notes the key that is shown, after a movement.
+    #[inline]
+    fn pad(&mut self) {
+        if self.padding.is_some() {
+            self.note_padded();
+        }
+    }
+
+    #[cold]
+    fn note_padded(&mut self) {
+        if let (Some(padding), Some(data), true) =
+            (&mut self.padding, &self.data, self.positioned && self.error.is_none())
+        {
+            padding.note(data.key());
+        }
+    }
+
     /// Runs a movement; an error ends the iteration.
     fn go(&mut self, movement: impl FnOnce(&mut Self) -> Result<()>) {
         self.positioned = false;
@@ -106,6 +132,7 @@ impl TableIterator {
             self.loaded = None;
             self.error = Some(error);
         }
+        self.pad();
     }
 
     /// Makes `data` the block of the index cursor's entry; `false` if there is no entry.
@@ -256,6 +283,8 @@ impl InternalIterator for TableIterator {
     }
 
     fn seek(&mut self, target: InternalKey<'_>) {
+        let stored = self.padding.as_ref().map(|padding| padding.place(target));
+        let target = stored.as_ref().map_or(target, InternalKeyBuf::as_key);
         self.go(|iter| {
             if iter.ruled_out(target)? {
                 return Ok(());
@@ -270,6 +299,8 @@ impl InternalIterator for TableIterator {
     }
 
     fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+        let stored = self.padding.as_ref().map(|padding| padding.place(target));
+        let target = stored.as_ref().map_or(target, InternalKeyBuf::as_key);
         self.go(|iter| {
             if iter.ruled_out(target)? {
                 return Ok(());
@@ -299,6 +330,7 @@ impl InternalIterator for TableIterator {
         if !data.valid() {
             self.leave_block(Self::forward);
         }
+        self.pad();
     }
 
     #[inline]
@@ -310,11 +342,15 @@ impl InternalIterator for TableIterator {
         if !data.valid() {
             self.leave_block(Self::backward);
         }
+        self.pad();
     }
 
     #[inline]
     fn key(&self) -> InternalKey<'_> {
-        self.current().key()
+        match &self.padding {
+            None => self.current().key(),
+            Some(padding) => padding.key(),
+        }
     }
 
     #[inline]

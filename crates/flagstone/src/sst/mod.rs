@@ -19,6 +19,7 @@ mod inspect;
 mod iter;
 mod many;
 mod open;
+mod padding;
 mod properties;
 mod read_cache_hits;
 mod readahead;

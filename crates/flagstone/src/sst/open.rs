@@ -130,7 +130,16 @@ pub(super) fn open(
     let meta_blocks = read_metaindex(&source, verify)?;
     let find = |name: &str| find(&meta_blocks, name);
     let properties = read_listed_properties(&source, &meta_blocks, verify)?;
-    check_supported(&properties, &settings.comparator)?;
+    check_supported(&properties)?;
+    let order = settings.comparator.clone();
+    let is_stripped = settings.is_stripped
+        || properties.number(super::properties::name::TIMESTAMPS_PERSISTED)? == Some(0);
+    let padding = if is_stripped { order.timestamp_size() } else { 0 };
+    let settings = if padding > 0 {
+        TableReadSettings { comparator: order.without_timestamps(), ..settings }
+    } else {
+        settings
+    };
     check_unique_id(&properties, settings.unique_id)?;
     source.guide = GuideRoom::of_table(properties.num_entries, properties.num_data_blocks);
     if let Some(handle) = find(meta_name::DICTIONARY) {
@@ -158,9 +167,10 @@ pub(super) fn open(
     let global_sequence = properties.global_sequence(settings.largest_sequence)?;
     let (range_tombstones, num_range_tombstones) = match find(meta_name::RANGE_DELETIONS) {
         Some(handle) => {
-            fragmented_tombstones(&source, handle, comparator, global_sequence, verify)?
+            let numbered = (global_sequence, verify);
+            fragmented_tombstones(&source, handle, (&order, padding), numbered)?
         }
-        None => (FragmentedRangeTombstones::new(comparator, Vec::new()), 0),
+        None => (FragmentedRangeTombstones::new(&order, Vec::new()), 0),
     };
     source.tail = Vec::new();
     Ok(Table {
@@ -168,6 +178,7 @@ pub(super) fn open(
         has_points,
         num_range_tombstones,
         comparator: settings.comparator,
+        padding,
         properties,
         index,
         filter,
@@ -188,15 +199,22 @@ fn find(meta_blocks: &[(String, BlockHandle)], name: &str) -> Option<BlockHandle
 fn fragmented_tombstones(
     source: &BlockSource,
     handle: BlockHandle,
-    comparator: &Comparator,
-    global_sequence: Option<SequenceNumber>,
-    verify: bool,
+    (comparator, padding): (&Comparator, usize),
+    (global_sequence, verify): (Option<SequenceNumber>, bool),
 ) -> Result<(FragmentedRangeTombstones, u64)> {
-    let stored = read_range_tombstones(source, handle, global_sequence, verify)?;
+    let mut stored = read_range_tombstones(source, handle, global_sequence, verify)?;
+    pad_tombstones(&mut stored, padding);
     let too_deep = || source.locate(Error::corruption("range deletions nested too deeply"), handle);
     let fragmented =
         FragmentedRangeTombstones::of_table(comparator, &stored).ok_or_else(too_deep)?;
     Ok((fragmented, stored.len() as u64))
+}
+
+/// Gives range tombstones the timestamp that their table does not store.
+pub(super) fn pad_tombstones(tombstones: &mut [RangeTombstone], padding: usize) {
+    for key in tombstones.iter_mut().flat_map(|one| [&mut one.start, &mut one.end]) {
+        key.resize(key.len() + padding, 0);
+    }
 }
 
 /// Reads the footer and, with it, the end of the file.

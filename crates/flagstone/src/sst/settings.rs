@@ -49,6 +49,9 @@ pub struct TableReadSettings {
     pub key_filter: Option<Filter>,
     /// Where the memory of the open table is noted, and of cursors over it.
     pub account: Option<Arc<MemoryAccount>>,
+    /// Whether the keys are stored without the timestamps that the order has, also if the file does
+    /// not say so.
+    pub is_stripped: bool,
 }
 
 impl Default for TableReadSettings {
@@ -67,6 +70,7 @@ impl Default for TableReadSettings {
             high_priority: true,
             key_filter: None,
             account: None,
+            is_stripped: false,
         }
     }
 }
@@ -162,6 +166,9 @@ impl SuperBlock {
 pub struct TableBuilderSettings {
     /// The order of the family's keys.
     pub comparator: Comparator,
+    /// The name that the table gives its order, if that is another: keys are then written without
+    /// the timestamps of that order.
+    pub stripped_order: Option<String>,
     /// 2 to 7; RocksDB 7.8 reads up to 5.
     pub format_version: u32,
     /// How blocks are protected.
@@ -243,6 +250,7 @@ impl Default for TableBuilderSettings {
     fn default() -> Self {
         Self {
             comparator: Comparator::Bytewise,
+            stripped_order: None,
             format_version: DEFAULT_FORMAT_VERSION,
             checksum: ChecksumType::Xxh3,
             compression: CompressionType::None,

@@ -20,7 +20,7 @@ use super::filter::{Filter, FilterKey};
 use super::format::{BlockHandle, Footer, IndexType, meta_name};
 use super::index::{IndexBlock, IndexFlavor, PrefixHash};
 use super::iter::TableIterator;
-use super::open::read_range_tombstones;
+use super::open::{pad_tombstones, read_range_tombstones};
 use super::properties::TableProperties;
 use super::readahead::OwnFile;
 use super::settings::{IterSettings, ReadSettings, TableReadSettings};
@@ -28,7 +28,10 @@ use super::settings::{IterSettings, ReadSettings, TableReadSettings};
 /// An open table file. Immutable: any number of threads may read it at once.
 pub struct Table {
     pub(super) source: BlockSource,
+    /// The order of the keys as they are stored.
     pub(super) comparator: Comparator,
+    /// The bytes of the least timestamp that readers add to each key.
+    pub(super) padding: usize,
     pub(super) properties: TableProperties,
     pub(super) index: TableIndex,
     pub(super) filter: TableFilter,
@@ -305,7 +308,8 @@ impl Table {
         if !self.filter.whole_keys {
             return Ok(true);
         }
-        self.filter_admits(first, FilterKey::new(key), settings)
+        let place = if self.padding == 0 { first } else { key };
+        self.filter_admits(place, FilterKey::new(key), settings)
     }
 
     /// Whether the filter admits the prefix of `user_key`; `true` if the filter cannot tell.
@@ -429,7 +433,13 @@ impl Table {
     pub fn stored_range_deletions(&self) -> Result<Vec<RangeTombstone>> {
         let block = self.meta_blocks.iter().find(|(name, _)| name == meta_name::RANGE_DELETIONS);
         block.map_or(Ok(Vec::new()), |&(_, handle)| {
-            read_range_tombstones(&self.source, handle, self.global_sequence, self.verify_checksums)
+            let verify = self.verify_checksums;
+            let stored =
+                read_range_tombstones(&self.source, handle, self.global_sequence, verify);
+            stored.map(|mut stored| {
+                pad_tombstones(&mut stored, self.padding);
+                stored
+            })
         })
     }
 
@@ -528,14 +538,8 @@ fn filter_partition(top: &IndexBlock, user_key: &[u8]) -> Option<usize> {
     Some(top.seek_user_key(user_key).min(last))
 }
 
-/// Refuses a table whose keys lack a part that only RocksDB would add back, or that has blobs
-/// before its data blocks.
-pub(super) fn check_supported(properties: &TableProperties, comparator: &Comparator) -> Result<()> {
-    let persisted = properties.number(super::properties::name::TIMESTAMPS_PERSISTED)?;
-    // The built-in orders have no timestamps.
-    if persisted == Some(0) && matches!(comparator, Comparator::Custom(_)) {
-        return Err(Error::not_supported("the table's keys were stored without their timestamps"));
-    }
+/// Refuses a table that has blobs before its data blocks.
+pub(super) fn check_supported(properties: &TableProperties) -> Result<()> {
     if properties.raw.contains_key(super::properties::name::EMBEDDED_BLOBS.as_bytes()) {
         return Err(Error::not_supported("large values are embedded in the table"));
     }

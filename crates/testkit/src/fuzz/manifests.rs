@@ -52,6 +52,7 @@ fn recover(env: &Env, names: &[String], read_only: bool) {
     let spec = |name: &String| FamilySpec {
         name: name.clone(),
         comparator: Comparator::Bytewise,
+        persists_timestamps: true,
         paths: DataPaths::single(Path::new(DIRECTORY)),
         num_levels: 7,
     };

@@ -72,6 +72,7 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
     let second_tier = Arc::new(CompressedCache::new(&CacheSettings::with_capacity(1 << 16)));
     let settings = TableReadSettings {
         comparator: if how & 1 == 0 { Comparator::Bytewise } else { Comparator::ReverseBytewise },
+        is_stripped: false,
         cache_id: cache.new_owner().next_file(),
         cache: (how & 2 != 0).then_some(cache),
         // Alone: a first one that has room for everything would leave nothing to it.

@@ -28,6 +28,7 @@ pub fn check_books(env: &Env, directory: &Path) {
     let spec = |name| FamilySpec {
         name,
         comparator: Comparator::Bytewise,
+        persists_timestamps: true,
         paths: paths.clone(),
         num_levels: 7,
     };

@@ -58,6 +58,7 @@ impl Source {
         let spec = FamilySpec {
             name: listed.name,
             comparator: options.comparator.clone(),
+            persists_timestamps: options.persist_user_defined_timestamps,
             paths: DataPaths::single(directory),
             num_levels: options.sanitized().num_levels as usize,
         };

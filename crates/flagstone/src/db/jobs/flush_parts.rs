@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
-use crate::base::{Result, Sometimes, TableFileCreationReason};
+use crate::base::{Result, Sometimes, TableFileCreationReason, timestamp};
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
@@ -17,6 +17,7 @@ use crate::db::tree::flushes::{FlushJob, FlushPart};
 use crate::db::tree::output::JobOutput;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::Task;
+use crate::iter::newest_timestamp;
 use crate::sst;
 
 /// So many families a flush writes at the same time: they wait for syncs most of the time.
@@ -104,6 +105,7 @@ pub(in crate::db) fn write_level0(
         .collect();
     let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
     spec.told.id = job;
+    let history_low = forget_history(family, memtables, &mut spec);
     let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
     spec.wants_key_filter =
         family.wants_key_filter(entries, jobs.context.statistics.get(Ticker::KeysRead));
@@ -117,7 +119,7 @@ pub(in crate::db) fn write_level0(
         let entry_size = (bytes / entries.max(1)) as usize;
         jobs.tables.account().hold(MemoryKind::Jobs, sst::parallel_compression_memory(entry_size))
     });
-    output::run_job(jobs, &spec, |surviving| {
+    let output = output::run_job(jobs, &spec, |surviving| {
         let most = jobs.limits.range_deletion_bytes_max();
         let ranges = match sequence_cuts(surviving, most) {
             several if several.len() > 1 => {
@@ -134,5 +136,22 @@ pub(in crate::db) fn write_level0(
             partitioner: None,
         };
         Ok(ranges.into_iter().map(part).collect())
-    })
+    })?;
+    Ok(JobOutput { history_low, ..output })
+}
+
+/// Where tables have no timestamps: the one from which on the family can be read then, as the flush
+/// forgets those of what it writes.
+fn forget_history(
+    family: &Family,
+    memtables: &[Arc<Generation>],
+    spec: &mut JobSpec,
+) -> Option<Vec<u8>> {
+    let history = spec.history.as_mut().filter(|history| history.is_stripped)?;
+    let newest = memtables.iter().filter_map(|mem| newest_timestamp(mem, &family.order));
+    let newest = newest.filter_map(|stamp| timestamp::to_u64(&stamp)).max()?;
+    let known = history.low.as_deref().and_then(timestamp::to_u64).unwrap_or(0);
+    let low = timestamp::from_u64(newest.saturating_add(1).max(known)).to_vec();
+    history.low = Some(low.clone());
+    Some(low)
 }

@@ -16,6 +16,7 @@ use crate::db::events::{Event, thread_id};
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::tree::output::JobOutput;
+use crate::db::settings::strips_timestamps;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::{IoMode, IoPriority, SummedFile, WritableFile, WriteBehind};
 use crate::manifest::{TableFile, Version};
@@ -56,7 +57,8 @@ pub(in crate::db) struct JobSpec {
 /// What is kept now of a family's timestamps; `None` where keys have none.
 pub(in crate::db) fn history_of(family: &Family) -> Option<History> {
     let low = || family.current.load().history_low.as_deref().map(<[u8]>::to_vec);
-    (family.order.timestamp_size() > 0).then(|| History { low: low(), is_stripped: false })
+    let is_stripped = || strips_timestamps(&family.options.load());
+    (family.order.timestamp_size() > 0).then(|| History { low: low(), is_stripped: is_stripped() })
 }
 
 /// What listeners know of a job that runs.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::base::sync::Mutex;
 use crate::base::{
     Error, FileNumber, InternalKey, InternalKeyBuf, PartitionRequest, RangeTombstone, Result,
-    SequenceNumber, Sometimes, SstPartitioner, ValueType, file_name,
+    SequenceNumber, Sometimes, SstPartitioner, ValueType, file_name, timestamp,
 };
 use crate::blob::{GarbageMeter, visit_references};
 use crate::compaction::pick::{DeletedRanges, OutputSplitter};
@@ -41,6 +41,8 @@ struct OpenTable {
     others: u64,
     /// Bytes of the records that its entries refer to.
     blobs: BTreeMap<FileNumber, u64>,
+    /// The bytes of the timestamps that keys are stored without, if they are.
+    stripped: Option<usize>,
 }
 
 /// Writes a part's tables one after the other.
@@ -117,7 +119,15 @@ impl<'a> TableWriter<'a> {
         if let Some(entries) = &mut open.entries {
             entries.add(key, value);
         }
-        open.builder.add(key, value)?;
+        match &open.stripped {
+            None => open.builder.add(key, value)?,
+            Some(size) => {
+                let bare = timestamp::strip(key.user_key(), *size);
+                let kind = key.value_type().unwrap_or(ValueType::Value);
+                let stored = InternalKeyBuf::new(bare, key.sequence(), kind);
+                open.builder.add(stored.as_key(), value)?;
+            }
+        }
         open.last.set_from(key);
         open.smallest_seqno = open.smallest_seqno.min(key.sequence());
         open.largest_seqno = open.largest_seqno.max(key.sequence());
@@ -147,6 +157,14 @@ impl<'a> TableWriter<'a> {
             self.end_piece()?;
         }
         self.finish(Some(key.user_key()))
+    }
+
+    /// The bytes of the timestamps that the tables' keys are stored without.
+    fn stripped_bytes(&self) -> Option<usize> {
+        let history = self.job.spec.history.as_ref();
+        history
+            .filter(|history| history.is_stripped)
+            .map(|_| self.job.spec.family.order.timestamp_size())
     }
 
     /// Whether the open table has versions of the key with other timestamps: it does not end
@@ -201,6 +219,7 @@ impl<'a> TableWriter<'a> {
             entries: self.job.options.paranoid_file_checks.then(Entries::default),
             others: 0,
             blobs: BTreeMap::new(),
+            stripped: self.stripped_bytes(),
         })
     }
 
@@ -294,7 +313,10 @@ impl<'a> TableWriter<'a> {
             },
         );
         for tombstone in &bounds.tombstones {
-            open.builder.add_range_tombstone(&tombstone.start, &tombstone.end, tombstone.sequence);
+            let size = open.stripped.unwrap_or(0);
+            let (start, end) =
+                (timestamp::strip(&tombstone.start, size), timestamp::strip(&tombstone.end, size));
+            open.builder.add_range_tombstone(start, end, tombstone.sequence);
             open.smallest_seqno = open.smallest_seqno.min(tombstone.sequence);
             open.largest_seqno = open.largest_seqno.max(tombstone.sequence);
         }
@@ -302,7 +324,7 @@ impl<'a> TableWriter<'a> {
             return Ok(());
         };
         let Job { inner, spec, .. } = self.job;
-        if !bounds.tombstones.is_empty() {
+        if !bounds.tombstones.is_empty() && open.stripped.is_none() {
             open.builder.note_bounds(smallest.as_key(), largest.as_key());
         }
         if !spec.is_flush {
@@ -338,6 +360,8 @@ impl<'a> TableWriter<'a> {
             largest,
             min_timestamp,
             max_timestamp,
+            user_timestamps_persisted: open.stripped.is_none(),
+            padded_bytes: open.stripped.unwrap_or(0),
             smallest_seqno: open.smallest_seqno,
             largest_seqno: open.largest_seqno,
             oldest_blob_file: open.blobs.keys().next().copied(),

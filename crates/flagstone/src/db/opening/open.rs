@@ -424,6 +424,7 @@ impl Opening<'_> {
             Ok(FamilySpec {
                 name: name.to_string(),
                 comparator: family.comparator.clone(),
+                persists_timestamps: family.persist_user_defined_timestamps,
                 paths,
                 num_levels: family.sanitized().num_levels as usize,
             })

@@ -38,6 +38,7 @@ use crate::db::budget::memtable_bytes_max;
 use crate::db::family::Family;
 use crate::db::opening::prepared::{Due, MarkedRecord, Prepared, Refused};
 use crate::db::opening::replayed::ReplayedTables;
+use crate::db::settings::strips_timestamps;
 use crate::env::{IoMode, Join};
 use crate::iter::lookup::locate_value;
 use crate::manifest::VersionEdit;
@@ -93,7 +94,7 @@ impl Targets {
         let stamped = self.all.iter().map(|target| StampedFamily {
             family: target.family.id,
             size: target.family.order.timestamp_size(),
-            are_always_there: true,
+            are_always_there: !strips_timestamps(&target.family.options.load()),
         });
         stamped.filter(|stamped| stamped.size > 0).collect()
     }

@@ -15,9 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::base::sync::Mutex;
-use crate::base::{
-    Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes, TableFileCreationReason,
-};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes, TableFileCreationReason};
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
@@ -100,7 +98,8 @@ impl ReplayedTables {
 
     fn add(&mut self, family: ColumnFamilyId, output: &JobOutput) {
         Sometimes::RecoveryFlushedOnTheWay.reached();
-        output.describe(self.edits.entry(family).or_insert_with(|| VersionEdit::new(family)), 0);
+        let edit = self.edits.entry(family).or_insert_with(|| VersionEdit::new(family));
+        output.describe(edit, 0);
         self.count += 1;
     }
 

@@ -172,6 +172,7 @@ impl Tables {
         let cache_index_and_filter = self.leaves_index_to_cache(family, file);
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),
+            is_stripped: !file.meta.user_timestamps_persisted,
             cache: (!options.table.no_block_cache).then(|| self.caches.blocks().clone()),
             second_tier: self
                 .caches
@@ -334,7 +335,7 @@ impl Tables {
         }
         let file = self.open_file(&family.paths.blob(number)).map_err(of_named_file)?;
         let reader =
-            Arc::new(BlobFileReader::open(file, family.id)?.with_order(family.comparator()));
+            Arc::new(BlobFileReader::open(file, family.id)?.with_order(family.order.keys()));
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }
 
@@ -347,7 +348,7 @@ impl Tables {
         let path = family.paths.blob(number);
         let opened = self.files.open(&path, IoMode::Direct, Temperature::UNKNOWN);
         let file = opened.map_err(of_named_file)?;
-        Ok(BlobFileReader::open(file, family.id)?.with_order(family.comparator()))
+        Ok(BlobFileReader::open(file, family.id)?.with_order(family.order.keys()))
     }
 
     /// The reader of a blob file that may not be sealed, and that the MANIFEST need not name; kept
@@ -363,7 +364,7 @@ impl Tables {
         let file =
             self.files.open(&family.paths.blob(number), IoMode::Buffered, Temperature::UNKNOWN)?;
         let reader = Arc::new(
-            BlobFileReader::open_unsealed(file, family.id)?.with_order(family.comparator()),
+            BlobFileReader::open_unsealed(file, family.id)?.with_order(family.order.keys()),
         );
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }

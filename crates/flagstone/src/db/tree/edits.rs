@@ -76,9 +76,13 @@ impl Tree {
         versions.log_and_apply(edits)?;
         let mut memtables = Vec::new();
         for known in families.values_mut() {
-            let version = versions.family(known.family.id).expect("open").current.clone();
+            let listed = versions.family(known.family.id).expect("open");
+            let (version, now_us) = (listed.current.clone(), self.context.env.clock.now_us());
+            if let Some(low) = &listed.full_history_ts_low {
+                known.install_history_low(low.as_slice().into(), now_us);
+            }
             self.disk.note_all(&version);
-            known.install(version, self.context.env.clock.now_us());
+            known.install(version, now_us);
             known.compacting.forced_gc_below = self.file_numbers.next();
             memtables.push((known.family.clone(), known.mem.clone()));
         }

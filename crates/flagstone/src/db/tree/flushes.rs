@@ -432,6 +432,7 @@ impl Tree {
         let edits = flushed.iter().map(|(part, output)| {
             let mut edit = VersionEdit::new(part.family.id);
             output.describe(&mut edit, 0);
+            edit.full_history_ts_low = raised_low(&part.family, output);
             edit.log_number = Some(log_numbers[&part.family.id]);
             edit.min_log_number_to_keep = Some(needed);
             edit
@@ -465,6 +466,9 @@ impl Tree {
         known.activity.note_flush(output);
         known.note_deleted(&output.deleted, &version);
         let now_us = self.context.env.clock.now_us();
+        if let Some(low) = raised_low(&part.family, output) {
+            known.install_history_low(low.into(), now_us);
+        }
         if output.is_filtered {
             known.install_another_past(version, now_us)
         } else {
@@ -586,3 +590,12 @@ fn ask_any(
         true
     })
 }
+/// The oldest timestamp as of which the family can be read with what was flushed, if that is
+/// another than before.
+fn raised_low(family: &Family, output: &JobOutput) -> Option<Vec<u8>> {
+    let low = output.history_low.as_ref()?;
+    let current = family.current.load();
+    let is_higher = |known: &Arc<[u8]>| family.comparator().compare_timestamps(low, known).is_gt();
+    current.history_low.as_ref().is_none_or(is_higher).then(|| low.clone())
+}
+

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{DataPaths, FileNumber};
+use crate::base::{DataPaths, FileNumber, timestamp};
 use crate::blob::GarbageDelta;
 use crate::compaction::KeyError;
 use crate::compaction::pick::DeletedRanges;
@@ -34,6 +34,8 @@ pub(in crate::db) struct JobOutput {
     /// The first faults of keys; [`JobCounts::key_faults`] counts all.
     pub(in crate::db) key_faults: Vec<KeyError>,
     pub(in crate::db) counts: JobCounts,
+    /// The timestamp before which nothing can be told apart any more, where the tables have none.
+    pub(in crate::db) history_low: Option<Vec<u8>>,
 }
 
 /// What a job read and wrote.
@@ -90,8 +92,13 @@ impl JobOutput {
         self.tables.iter().map(table).chain(self.blob_files.iter().map(blob))
     }
 
-    /// Adds the files to a version edit.
+    /// Adds the files to a version edit, and from which timestamp on they can be read.
     pub(in crate::db) fn describe(&self, edit: &mut VersionEdit, level: usize) {
+        // Only built-in timestamps are kept out of tables.
+        let number = |low: &Option<Vec<u8>>| low.as_deref().and_then(timestamp::to_u64);
+        if number(&self.history_low) > number(&edit.full_history_ts_low) {
+            edit.full_history_ts_low.clone_from(&self.history_low);
+        }
         for table in &self.tables {
             edit.add_file(level, table.clone());
         }

@@ -217,6 +217,7 @@ impl Family {
             next_epoch_number: self.next_epoch_number,
             compact_cursors: Vec::new(),
             full_history_ts_low: self.full_history_ts_low.clone(),
+            persists_timestamps: self.persists_timestamps,
         }
     }
 }

@@ -15,6 +15,7 @@ fn open_fixture(directory: &Path) -> VersionSet {
     let spec = |listing: FamilyListing| FamilySpec {
         name: listing.name,
         comparator: listing
+        persists_timestamps: true,
             .comparator
             .map_or_else(Comparator::default, |name| Comparator::from_name(&name).unwrap()),
         paths: DataPaths::single(directory),
@@ -54,6 +55,7 @@ fn a_full_state_written_anew_says_the_same() {
             .map(|family| FamilySpec {
                 name: family.name.clone(),
                 comparator: family.comparator.user.clone(),
+                persists_timestamps: true,
                 paths: DataPaths::single(Path::new(DB)),
                 num_levels: 7,
             })

@@ -151,7 +151,13 @@ fn fill_properties(
     properties.format_version = u64::from(settings.format_version);
     properties.column_family = Some(settings.column_family.0);
     properties.column_family_name.clone_from(&settings.column_family_name);
-    properties.comparator = settings.comparator.name().to_owned();
+    properties.comparator = match &settings.stripped_order {
+        None => settings.comparator.name().to_owned(),
+        Some(name) => {
+            properties.set_number(name::TIMESTAMPS_PERSISTED, 0);
+            name.clone()
+        }
+    };
     properties.merge_operator = settings.merge_operator_name.clone().unwrap_or_default();
     properties.prefix_extractor = settings
         .prefix_extractor

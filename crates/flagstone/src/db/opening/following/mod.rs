@@ -514,6 +514,7 @@ fn wanted(path: &Path, options: &Options, choice: &Arc<Choice>) -> WantedFamilie
         Ok(Some(FamilySpec {
             name: name.to_string(),
             comparator: family.comparator.clone(),
+            persists_timestamps: family.persist_user_defined_timestamps,
             paths,
             num_levels: family.sanitized().num_levels as usize,
         }))
