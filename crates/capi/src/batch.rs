@@ -37,10 +37,6 @@ impl Batch {
         self.refused.get_or_insert(error);
     }
 
-    fn refuse_timestamps(&mut self) {
-        self.refuse(rdb::Error::not_supported("timestamps in keys"));
-    }
-
     /// The operations.
     ///
     /// # Errors
@@ -205,21 +201,21 @@ c_api! {
     }
 
     fn rocksdb_writebatch_put_cf_with_ts(
-        batch: &mut Batch, _family: &Family, _key: [u8], _timestamp: [u8], _value: [u8]
+        batch: &mut Batch, family: &Family, key: [u8], timestamp: [u8], value: [u8]
     ) {
-        batch.refuse_timestamps();
+        batch.add(|batch| batch.put_with_timestamp(id(family), key, timestamp, value));
     }
 
     fn rocksdb_writebatch_delete_cf_with_ts(
-        batch: &mut Batch, _family: &Family, _key: [u8], _timestamp: [u8]
+        batch: &mut Batch, family: &Family, key: [u8], timestamp: [u8]
     ) {
-        batch.refuse_timestamps();
+        batch.add(|batch| batch.delete_with_timestamp(id(family), key, timestamp));
     }
 
     fn rocksdb_writebatch_singledelete_cf_with_ts(
-        batch: &mut Batch, _family: &Family, _key: [u8], _timestamp: [u8]
+        batch: &mut Batch, family: &Family, key: [u8], timestamp: [u8]
     ) {
-        batch.refuse_timestamps();
+        batch.add(|batch| batch.single_delete_with_timestamp(id(family), key, timestamp));
     }
 
     fn rocksdb_writebatch_set_save_point(batch: &mut Batch) {

@@ -297,11 +297,11 @@ c_api! {
     }
 
     fn rocksdb_readoptions_set_timestamp(o: &mut ReadOptions, timestamp: ?[u8]) {
-        o.refuse("reads as of a timestamp", timestamp.is_some());
+        o.engine.timestamp = timestamp.map(<[u8]>::to_vec);
     }
 
     fn rocksdb_readoptions_set_iter_start_ts(o: &mut ReadOptions, timestamp: ?[u8]) {
-        o.refuse("reads from a timestamp on", timestamp.is_some());
+        o.engine.iter_start_ts = timestamp.map(<[u8]>::to_vec);
     }
 
     fn rocksdb_writeoptions_disable_WAL(o: &mut WriteOptions, disable: i32) {

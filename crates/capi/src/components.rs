@@ -28,7 +28,14 @@ pub struct CComparator {
     state: State,
     name: String,
     compare: Compare,
-    has_timestamps: bool,
+    stamped: Option<Stamped>,
+}
+
+/// What a comparator of keys with timestamps has besides.
+struct Stamped {
+    size: usize,
+    compare_timestamps: CompareTimestamps,
+    compare_without: CompareWithout,
 }
 
 /// C's handle of one.
@@ -56,6 +63,33 @@ impl UserComparator for CComparator {
             calling("a comparator", || (self.compare)(state, chars(a), a.len(), chars(b), b.len()));
         order.cmp(&0)
     }
+
+    fn timestamp_size(&self) -> usize {
+        self.stamped.as_ref().map_or(0, |stamped| stamped.size)
+    }
+
+    fn compare_timestamps(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let Some(stamped) = &self.stamped else { return a.cmp(b) };
+        let (state, compare) = (self.state.pointer(), stamped.compare_timestamps);
+        let order = calling("a comparator of timestamps", || {
+            compare(state, chars(a), a.len(), chars(b), b.len())
+        });
+        order.cmp(&0)
+    }
+
+    fn compare_without_timestamps(
+        &self,
+        (a, a_has_timestamp): (&[u8], bool),
+        (b, b_has_timestamp): (&[u8], bool),
+    ) -> Ordering {
+        let Some(stamped) = &self.stamped else { return self.compare(a, b) };
+        let (state, compare) = (self.state.pointer(), stamped.compare_without);
+        let flags = (u8::from(a_has_timestamp), u8::from(b_has_timestamp));
+        let order = calling("a comparator without timestamps", || {
+            compare(state, chars(a), a.len(), flags.0, chars(b), b.len(), flags.1)
+        });
+        order.cmp(&0)
+    }
 }
 
 /// Compares two timestamps.
@@ -71,23 +105,22 @@ c_api! {
     ) -> *mut Tagged<Comparator> {
         let state = State::new(state, destructor);
         let name = name(name_of, &state);
-        make(Comparator(Arc::new(CComparator { state, name, compare, has_timestamps: false })))
+        make(Comparator(Arc::new(CComparator { state, name, compare, stamped: None })))
     }
 
     fn rocksdb_comparator_with_ts_create(
         state: *mut c_void, destructor: Option<Destructor>, compare: Compare,
-        _compare_timestamps: CompareTimestamps, _compare_without: CompareWithout,
-        name_of: NameCallback, _timestamp_size: usize
+        compare_timestamps: CompareTimestamps, compare_without: CompareWithout,
+        name_of: NameCallback, size: usize
     ) -> *mut Tagged<Comparator> {
         let state = State::new(state, destructor);
         let name = name(name_of, &state);
-        make(Comparator(Arc::new(CComparator { state, name, compare, has_timestamps: true })))
+        let stamped = Some(Stamped { size, compare_timestamps, compare_without });
+        make(Comparator(Arc::new(CComparator { state, name, compare, stamped })))
     }
 
     fn rocksdb_options_set_comparator(o: &mut Options, comparator: &Comparator) {
         o.rdb.db.cf.comparator = comparator.engine();
-        let why = comparator.0.has_timestamps.then(|| rdb::Error::not_supported("timestamps in keys"));
-        o.rdb.refuse("comparator", why);
     }
 }
 

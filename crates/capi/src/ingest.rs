@@ -46,7 +46,7 @@ impl Writer {
         Ok(())
     }
 
-    fn opened(&mut self) -> Result<&mut EngineWriter> {
+    pub(crate) fn opened(&mut self) -> Result<&mut EngineWriter> {
         let not_open = || rdb::Error::invalid_argument("File is not opened");
         self.open.as_mut().ok_or_else(not_open)
     }

@@ -164,8 +164,8 @@ c_api! {
         lend(iterator.value(), len)
     }
 
-    fn rocksdb_iter_timestamp(_iterator: &Iter, len: Out<usize>) -> *const c_char {
-        lend(&[], len)
+    fn rocksdb_iter_timestamp(iterator: &Iter, len: Out<usize>) -> *const c_char {
+        lend(iterator.walker.timestamp().unwrap_or_default(), len)
     }
 
     fn rocksdb_iter_key_slice(iterator: &Iter) -> Slice {
@@ -176,8 +176,8 @@ c_api! {
         Slice::of(iterator.value())
     }
 
-    fn rocksdb_iter_timestamp_slice(_iterator: &Iter) -> Slice {
-        Slice::of(&[])
+    fn rocksdb_iter_timestamp_slice(iterator: &Iter) -> Slice {
+        Slice::of(iterator.walker.timestamp().unwrap_or_default())
     }
 
     fn rocksdb_iter_get_error(iterator: &Iter, error) {

@@ -234,7 +234,7 @@ c_settings! { "rocksdb_options", Options, |o| {
     known u8, memtable_verify_per_key_checksum_on_seek: "memtable_verify_per_key_checksum_on_seek";
     known u32, min_tombstones_for_range_conversion: "min_tombstones_for_range_conversion";
     known u8, paranoid_memory_checks: "paranoid_memory_checks";
-    known u8, persist_user_defined_timestamps: "persist_user_defined_timestamps";
+    value u8, persist_user_defined_timestamps: o.rdb.db.cf.settings.persist_user_defined_timestamps;
     known u64, preclude_last_level_data_seconds: "preclude_last_level_data_seconds";
     known u64, preserve_internal_time_seconds: "preserve_internal_time_seconds";
     known f64, read_triggered_compaction_threshold: "read_triggered_compaction_threshold";

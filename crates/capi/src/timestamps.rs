@@ -1,121 +1,195 @@
-//! Timestamps in keys, which there are not: each call says so.
+//! Timestamps in keys.
 
 use std::ffi::c_char;
+use std::ptr::null_mut;
 
-use flagstone_rocksdb as rdb;
-
-use crate::abi::{Array, Bytes, Mut, Out, Ref, Result};
+use crate::abi::{Array, Bytes, Mut, Out, Ref, Result, copied, copied_text, keys};
 use crate::api::c_api;
 use crate::calls::{CompactOptions, ReadOptions, WriteOptions};
 use crate::db::{Db, Family};
 use crate::ingest::Writer;
-use crate::reading::{Answers, all_fail};
 
-fn none<T>() -> Result<T> {
-    Err(refusal())
+/// A value and its timestamp.
+type Found = Option<(flagstone::Value, Vec<u8>)>;
+
+impl Db {
+    fn get_stamped(
+        &self,
+        options: &ReadOptions,
+        family: Option<&Family>,
+        key: &[u8],
+    ) -> Result<Found> {
+        let family = self.family(family);
+        Ok(self.engine().get_with_timestamp(options.checked()?, family, key)?)
+    }
 }
 
-fn refusal() -> rdb::Error {
-    rdb::Error::not_supported("timestamps in keys")
+/// Where values go, their timestamps, and errors.
+struct Answers {
+    values: Array<*mut c_char>,
+    sizes: Array<usize>,
+    timestamps: Array<*mut c_char>,
+    timestamp_sizes: Array<usize>,
+    errors: Array<*mut c_char>,
 }
+
+impl Answers {
+    fn fill(&self, found: impl IntoIterator<Item = Result<Found>>) {
+        for (at, found) in found.into_iter().enumerate() {
+            let (value, stamp, error) = match found {
+                Ok(Some((value, stamp))) => {
+                    ((copied(&value), value.len()), (copied(&stamp), stamp.len()), null_mut())
+                }
+                Ok(None) => ((null_mut(), 0), (null_mut(), 0), null_mut()),
+                Err(error) => ((null_mut(), 0), (null_mut(), 0), copied_text(error.as_ref())),
+            };
+            self.values.set(at, value.0);
+            self.sizes.set(at, value.1);
+            self.timestamps.set(at, stamp.0);
+            self.timestamp_sizes.set(at, stamp.1);
+            self.errors.set(at, error);
+        }
+    }
+}
+
+fn tell(
+    found: Found,
+    len: Out<usize>,
+    timestamp: Out<*mut c_char>,
+    timestamp_len: Out<usize>,
+) -> *mut c_char {
+    let Some((value, stamp)) = found else { return null_mut() };
+    len.set(value.len());
+    timestamp.set(copied(&stamp));
+    timestamp_len.set(stamp.len());
+    copied(&value)
+}
+
+fn id(family: &Family) -> flagstone::ColumnFamilyId {
+    family.engine.id()
+}
+
+const DEFAULT: flagstone::ColumnFamilyId = flagstone::ColumnFamilyId::DEFAULT;
 
 c_api! {
     fn rocksdb_put_with_ts(
-        _db: &Db, _options: &WriteOptions, _key: [u8], _timestamp: [u8], _value: [u8], error
+        db: &Db, options: &WriteOptions, key: [u8], timestamp: [u8], value: [u8], error
     ) {
-        none()?
+        db.write_one(options, |batch| batch.put_with_timestamp(DEFAULT, key, timestamp, value))?
     }
 
     fn rocksdb_put_cf_with_ts(
-        _db: &Db, _options: &WriteOptions, _family: &Family, _key: [u8], _timestamp: [u8],
-        _value: [u8], error
+        db: &Db, options: &WriteOptions, family: &Family, key: [u8], timestamp: [u8],
+        value: [u8], error
     ) {
-        none()?
+        db.write_one(options, |batch| batch.put_with_timestamp(id(family), key, timestamp, value))?
     }
 
     fn rocksdb_delete_with_ts(
-        _db: &Db, _options: &WriteOptions, _key: [u8], _timestamp: [u8], error
+        db: &Db, options: &WriteOptions, key: [u8], timestamp: [u8], error
     ) {
-        none()?
+        db.write_one(options, |batch| batch.delete_with_timestamp(DEFAULT, key, timestamp))?
     }
 
     fn rocksdb_delete_cf_with_ts(
-        _db: &Db, _options: &WriteOptions, _family: &Family, _key: [u8], _timestamp: [u8], error
+        db: &Db, options: &WriteOptions, family: &Family, key: [u8], timestamp: [u8], error
     ) {
-        none()?
+        db.write_one(options, |batch| batch.delete_with_timestamp(id(family), key, timestamp))?
     }
 
     fn rocksdb_singledelete_with_ts(
-        _db: &Db, _options: &WriteOptions, _key: [u8], _timestamp: [u8], error
+        db: &Db, options: &WriteOptions, key: [u8], timestamp: [u8], error
     ) {
-        none()?
+        db.write_one(options, |batch| batch.single_delete_with_timestamp(DEFAULT, key, timestamp))?
     }
 
     fn rocksdb_singledelete_cf_with_ts(
-        _db: &Db, _options: &WriteOptions, _family: &Family, _key: [u8], _timestamp: [u8], error
+        db: &Db, options: &WriteOptions, family: &Family, key: [u8], timestamp: [u8], error
     ) {
-        none()?
+        let family = id(family);
+        db.write_one(options, |batch| batch.single_delete_with_timestamp(family, key, timestamp))?
     }
 
     fn rocksdb_get_with_ts(
-        _db: &Db, _options: &ReadOptions, _key: [u8], len: Out<usize>,
-        _timestamp: Out<*mut c_char>, _timestamp_len: Out<usize>, error
+        db: &Db, options: &ReadOptions, key: [u8], len: Out<usize>,
+        timestamp: Out<*mut c_char>, timestamp_len: Out<usize>, error
     ) -> *mut c_char {
         len.set(0);
-        none()?
+        tell(db.get_stamped(options, None, key)?, len, timestamp, timestamp_len)
     }
 
     fn rocksdb_get_cf_with_ts(
-        _db: &Db, _options: &ReadOptions, _family: &Family, _key: [u8], len: Out<usize>,
-        _timestamp: Out<*mut c_char>, _timestamp_len: Out<usize>, error
+        db: &Db, options: &ReadOptions, family: &Family, key: [u8], len: Out<usize>,
+        timestamp: Out<*mut c_char>, timestamp_len: Out<usize>, error
     ) -> *mut c_char {
         len.set(0);
-        none()?
+        tell(db.get_stamped(options, Some(family), key)?, len, timestamp, timestamp_len)
     }
 
     fn rocksdb_multi_get_with_ts(
-        _db: &Db, _options: &ReadOptions, len: usize, _list: Array<Bytes>,
-        _list_sizes: Array<usize>, values: Array<*mut c_char>, sizes: Array<usize>,
-        _timestamps: Array<*mut c_char>, _timestamp_sizes: Array<usize>, errors: Array<*mut c_char>
+        db: &Db, options: &ReadOptions, len: usize, list: Array<Bytes>,
+        list_sizes: Array<usize>, values: Array<*mut c_char>, sizes: Array<usize>,
+        timestamps: Array<*mut c_char>, timestamp_sizes: Array<usize>, errors: Array<*mut c_char>
     ) {
-        Answers { values, sizes, errors }.fill(all_fail(len, &refusal()));
+        let answers = Answers { values, sizes, timestamps, timestamp_sizes, errors };
+        match keys(list, list_sizes, len) {
+            Ok(keys) => answers.fill(keys.iter().map(|key| db.get_stamped(options, None, key))),
+            Err(error) => answers.fill((0..len).map(|_| Err(error.clone()))),
+        }
     }
 
     fn rocksdb_multi_get_cf_with_ts(
-        _db: &Db, _options: &ReadOptions, _families: Array<Ref<Family>>, len: usize,
-        _list: Array<Bytes>, _list_sizes: Array<usize>, values: Array<*mut c_char>,
-        sizes: Array<usize>, _timestamps: Array<*mut c_char>, _timestamp_sizes: Array<usize>,
+        db: &Db, options: &ReadOptions, families: Array<Ref<Family>>, len: usize,
+        list: Array<Bytes>, list_sizes: Array<usize>, values: Array<*mut c_char>,
+        sizes: Array<usize>, timestamps: Array<*mut c_char>, timestamp_sizes: Array<usize>,
         errors: Array<*mut c_char>
     ) {
-        Answers { values, sizes, errors }.fill(all_fail(len, &refusal()));
+        let answers = Answers { values, sizes, timestamps, timestamp_sizes, errors };
+        let given = |list: &[Ref<Family>]| list.iter().map(|family| family.get()).collect();
+        let named: Result<Vec<&Family>> = families.slice(len).and_then(given);
+        match (keys(list, list_sizes, len), named) {
+            (Ok(keys), Ok(named)) => {
+                let each = keys.iter().zip(named);
+                answers.fill(each.map(|(key, family)| db.get_stamped(options, Some(family), key)));
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                answers.fill((0..len).map(|_| Err(error.clone())));
+            }
+        }
     }
 
     fn rocksdb_increase_full_history_ts_low(
-        _db: &Db, _family: &Family, _timestamp: [u8], error
+        db: &Db, family: &Family, timestamp: [u8], error
     ) {
-        none()?
+        db.engine().increase_full_history_ts_low(&family.engine, timestamp)?
     }
 
     fn rocksdb_get_full_history_ts_low(
-        _db: &Db, _family: &Family, len: Out<usize>, error
+        db: &Db, family: &Family, len: Out<usize>, error
     ) -> *mut c_char {
         len.set(0);
-        none()?
+        let low = db.engine().full_history_ts_low(&family.engine)?.unwrap_or_default();
+        len.set(low.len());
+        copied(&low)
     }
 
     fn rocksdb_compactoptions_set_full_history_ts_low(
-        _options: Mut<CompactOptions>, _timestamp: [u8]
-    ) {}
+        options: Mut<CompactOptions>, timestamp: [u8]
+    ) {
+        if let Ok(options) = options.get() {
+            options.0.full_history_ts_low = Some(timestamp.to_vec()).filter(|low| !low.is_empty());
+        }
+    }
 
     fn rocksdb_sstfilewriter_put_with_ts(
-        _writer: &mut Writer, _key: [u8], _timestamp: [u8], _value: [u8], error
+        writer: &mut Writer, key: [u8], timestamp: [u8], value: [u8], error
     ) {
-        none()?
+        writer.opened()?.put_with_timestamp(key, timestamp, value)?
     }
 
     fn rocksdb_sstfilewriter_delete_with_ts(
-        _writer: &mut Writer, _key: [u8], _timestamp: [u8], error
+        writer: &mut Writer, key: [u8], timestamp: [u8], error
     ) {
-        none()?
+        writer.opened()?.delete_with_timestamp(key, timestamp)?
     }
 }

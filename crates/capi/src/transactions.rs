@@ -247,11 +247,15 @@ c_api! {
         transaction.rebuild(batch.operations()?)?
     }
 
-    fn rocksdb_transaction_set_commit_timestamp(_transaction: &Transaction, _timestamp: u64) {}
+    fn rocksdb_transaction_set_commit_timestamp(transaction: &mut Transaction, timestamp: u64) {
+        transaction.engine.set_commit_timestamp(timestamp.to_le_bytes());
+    }
 
     fn rocksdb_transaction_set_read_timestamp_for_validation(
-        _transaction: &Transaction, _timestamp: u64
-    ) {}
+        transaction: &mut Transaction, timestamp: u64
+    ) {
+        transaction.engine.set_read_timestamp(timestamp.to_le_bytes());
+    }
 }
 
 // Reads and writes of transactions.

@@ -115,6 +115,11 @@ impl<'a, D: DBAccess> DBRawIteratorWithThreadMode<'a, D> {
         self.item().map(|(_, value)| value)
     }
 
+    /// The timestamp of the version shown, if the cursor is valid; empty where keys have none.
+    pub fn timestamp(&self) -> Option<&[u8]> {
+        self.walker.timestamp()
+    }
+
     /// The key and the value, if the cursor is valid.
     pub fn item(&self) -> Option<(&[u8], &[u8])> {
         self.walker.item()

@@ -27,7 +27,7 @@
 //! Defaults are RocksDB's, and so are the files: RocksDB opens what is written here, also what a
 //! crash leaves. Large values go to blob files only if the program asks for them, and at a flush.
 //!
-//! **What is missing** does not compile: two-phase commit, timestamps in keys, the counters of
+//! **What is missing** does not compile: two-phase commit, the counters of
 //! single calls in [`perf`], plain and cuckoo tables. An option that cannot be had fails the
 //! opening with `Not implemented`.
 //!

@@ -86,6 +86,32 @@ impl<'a> SstFileWriter<'a> {
         self.with_open(|writer| writer.put(key, value))
     }
 
+    /// Adds a key with its value as of a timestamp. Versions of a key come newest first.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); `InvalidArgument` for a timestamp of another size than the
+    /// comparator's.
+    pub fn put_with_ts<K: AsRef<[u8]>, V: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &mut self,
+        key: K,
+        ts: S,
+        value: V,
+    ) -> Result<(), Error> {
+        self.with_open(|writer| writer.put_with_timestamp(key, ts, value))
+    }
+
+    /// Adds the deletion of a key as of a timestamp.
+    ///
+    /// # Errors
+    /// As [`put_with_ts`](Self::put_with_ts).
+    pub fn delete_with_ts<K: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &mut self,
+        key: K,
+        ts: S,
+    ) -> Result<(), Error> {
+        self.with_open(|writer| writer.delete_with_timestamp(key, ts))
+    }
+
     /// Adds an operand for the merge operator.
     ///
     /// # Errors

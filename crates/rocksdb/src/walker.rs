@@ -11,12 +11,14 @@ pub struct Walker {
     failed: Option<Error>,
     /// Whether each step looks for what was written since.
     is_tailing: bool,
+    /// In an iteration over history, the stored key of the version shown.
+    internal_key: Option<Vec<u8>>,
 }
 
 impl Walker {
     /// One that stands on no key. A tailing one shows what is written after it was made.
     pub fn new(cursor: Result<Cursor, Error>, is_tailing: bool) -> Self {
-        Self { cursor, failed: None, is_tailing }
+        Self { cursor, failed: None, is_tailing, internal_key: None }
     }
 
     /// The cursor.
@@ -107,7 +109,16 @@ impl Walker {
     /// The key and the value, if it is valid.
     pub fn item(&self) -> Option<(&[u8], &[u8])> {
         let cursor = self.cursor.as_ref().ok().filter(|_| self.valid())?;
-        Some((cursor.key(), cursor.found_value()?))
+        let key = self.internal_key.as_deref().unwrap_or_else(|| cursor.key());
+        Some((key, cursor.found_value()?))
+    }
+
+    /// The timestamp of the version shown, if it is valid.
+    pub fn timestamp(&self) -> Option<&[u8]> {
+        match self.cursor.as_ref().ok().filter(|_| self.valid())? {
+            Cursor::Plain(inner) => Some(inner.timestamp()),
+            Cursor::Expiring(_) | Cursor::Overlaid(_) => Some(&[]),
+        }
     }
 
     /// Moves, and reads the value there: what it says must be known before it is asked for.
@@ -115,6 +126,10 @@ impl Walker {
         let Ok(cursor) = &mut self.cursor else { return };
         self.failed = None;
         step(cursor);
+        self.internal_key = match cursor {
+            Cursor::Plain(inner) if inner.valid() => inner.internal_key(),
+            _ => None,
+        };
         if cursor.valid() {
             self.failed = cursor.load_value().err().map(Error::from);
         }

@@ -157,6 +157,35 @@ impl<const TRANSACTION: bool> WriteBatchWithTransaction<TRANSACTION> {
         self.add(|batch| batch.put_cf(cf.inner(), key, value));
     }
 
+    /// Sets a key to a value in a family as of a timestamp.
+    pub fn put_cf_with_ts<K: AsRef<[u8]>, V: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &mut self,
+        cf: &impl AsColumnFamilyRef,
+        key: K,
+        ts: S,
+        value: V,
+    ) {
+        self.add(|batch| batch.put_with_timestamp(cf.inner(), key, ts, value));
+    }
+
+    /// Deletes a key of a family as of a timestamp.
+    pub fn delete_cf_with_ts<K: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &mut self,
+        cf: &impl AsColumnFamilyRef,
+        key: K,
+        ts: S,
+    ) {
+        self.add(|batch| batch.delete_with_timestamp(cf.inner(), key, ts));
+    }
+
+    pub(crate) fn put_with_ts(&mut self, key: &[u8], ts: &[u8], value: &[u8]) {
+        self.add(|batch| batch.put_with_timestamp(ColumnFamilyId::DEFAULT, key, ts, value));
+    }
+
+    pub(crate) fn delete_with_ts(&mut self, key: &[u8], ts: &[u8]) {
+        self.add(|batch| batch.delete_with_timestamp(ColumnFamilyId::DEFAULT, key, ts));
+    }
+
     /// Merges an operand into a key.
     pub fn merge<K: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, key: K, value: V) {
         self.add(|batch| batch.merge(key, value));

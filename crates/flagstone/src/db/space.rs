@@ -8,7 +8,7 @@ use crate::base::sync::Mutex;
 use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::blob::{FOOTER_SIZE, GarbageMeter, HEADER_SIZE, visit_references};
 use crate::compaction::pick::CompactionPlan;
-use crate::compaction::{History, CompactionStream, KeepInPlace, StreamSettings, StreamTombstones};
+use crate::compaction::{CompactionStream, History, KeepInPlace, StreamSettings, StreamTombstones};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::handle::Db;

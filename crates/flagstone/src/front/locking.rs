@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::sync::Mutex;
-use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode, counted, key_in_words};
-use crate::batch::{Operation, TRANSACTION_NAME_MAX, WriteBatch};
+use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode, counted, key_in_words, timestamp};
+use crate::batch::{Operation, StampSize, TRANSACTION_NAME_MAX, WriteBatch};
 use crate::db::{ColumnFamily, DatabaseFacts, Ticker};
 use crate::front::transaction::{AllParked, Parked};
 use crate::transactions::TransactionDbOptions;
@@ -110,13 +110,24 @@ impl Engine {
                 self.refuse_ranges()?;
             }
             if let (Some(family), Some((_, key, _))) = (operation.family(), operation.entry()) {
-                keys.push((family, key));
+                // The versions of a key have one lock.
+                let size = match batch.stamp_size(family) {
+                    StampSize::Known(size) => size,
+                    StampSize::Unknown => self.timestamp_size(family),
+                };
+                keys.push((family, timestamp::strip(key, size)));
             }
         }
         // In one order, so that two batches never wait for each other.
         keys.sort_unstable();
         keys.dedup();
         self.lock_keys(locking, &keys).map(Some)
+    }
+
+    fn timestamp_size(&self, id: ColumnFamilyId) -> usize {
+        let families = self.base().column_families();
+        let family = families.iter().find(|family| family.id() == id);
+        family.map_or(0, |family| family.comparator().timestamp_size())
     }
 
     /// Refuses to delete a range in a database with locks.

@@ -351,7 +351,8 @@ impl Replay {
                 has_changed: true,
             }
         });
-        self.families.insert(id, ReplayedFamily { name, comparator: None, persists_timestamps: true, open });
+        self.families
+            .insert(id, ReplayedFamily { name, comparator: None, persists_timestamps: true, open });
         Ok(())
     }
 

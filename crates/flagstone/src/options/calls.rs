@@ -225,6 +225,9 @@ impl Default for SizeApproximationOptions {
 /// Options of a requested compaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactRangeOptions {
+    /// Raises `full_history_ts_low` of a family with timestamps to this before. See
+    /// [`Family::increase_full_history_ts_low`](crate::Family::increase_full_history_ts_low).
+    pub full_history_ts_low: Option<Vec<u8>>,
     /// Runs no other compaction at the same time.
     pub exclusive_manual_compaction: bool,
     /// Moves the whole level that holds the result to `target_level`, if the levels between are
@@ -253,6 +256,7 @@ pub struct CompactRangeOptions {
 impl Default for CompactRangeOptions {
     fn default() -> Self {
         Self {
+            full_history_ts_low: None,
             exclusive_manual_compaction: false,
             change_level: false,
             target_level: -1,

@@ -10,8 +10,8 @@ use super::memory_budget::MemoryBudget;
 use super::memtable_factory::MemTableFactory;
 use super::table::Settings;
 use super::table_settings::TableSettings;
-use crate::base::{compression::CompressionType, timestamp};
 use crate::base::{Error, Result};
+use crate::base::{compression::CompressionType, timestamp};
 use crate::sst::IndexType;
 use crate::wal::WalCompression;
 

@@ -1,6 +1,8 @@
 //! Tables whose keys are stored without timestamps, seen as if each had the least one.
 
-use crate::base::{InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PACKED_SIZE, ValueType, timestamp};
+use crate::base::{
+    InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PACKED_SIZE, ValueType, timestamp,
+};
 
 /// The key on which a cursor over such a table stands.
 pub(super) struct Padding {

@@ -434,8 +434,7 @@ impl Table {
         let block = self.meta_blocks.iter().find(|(name, _)| name == meta_name::RANGE_DELETIONS);
         block.map_or(Ok(Vec::new()), |&(_, handle)| {
             let verify = self.verify_checksums;
-            let stored =
-                read_range_tombstones(&self.source, handle, self.global_sequence, verify);
+            let stored = read_range_tombstones(&self.source, handle, self.global_sequence, verify);
             stored.map(|mut stored| {
                 pad_tombstones(&mut stored, self.padding);
                 stored

@@ -375,7 +375,9 @@ impl WriteBatchWithIndex {
         key: &[u8],
         value: &[u8],
     ) {
-        self.index_at((family.id(), family.comparator()), value_type, key, value);
+        // Keys get their timestamps when the batch is written.
+        let order = family.comparator().without_timestamps();
+        self.index_at((family.id(), &order), value_type, key, value);
     }
 
     /// Adds an entry to the index of a family, whose keys have this order.
@@ -397,7 +399,7 @@ impl WriteBatchWithIndex {
 
     fn index_of(&self, family: &ColumnFamily) -> Result<Option<&Arc<MemTable>>> {
         let Some(index) = self.indexes.get(&family.id()) else { return Ok(None) };
-        let (ours, theirs) = (&index.comparator().user, family.comparator());
+        let (ours, theirs) = (&index.comparator().user, family.comparator().without_timestamps());
         if ours.name() != theirs.name() {
             return Err(Error::invalid_argument(format!(
                 "the batch has the keys of column family {} in the order of '{}', but those of '{}' \

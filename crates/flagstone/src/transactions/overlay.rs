@@ -188,7 +188,7 @@ impl Overlay {
         let cursor_over =
             |index: &Arc<MemTable>| DeltaCursor::new(index.clone(), self.counting.clone());
         let cursor = self.index.as_ref().map(cursor_over);
-        let (order, settings) = (family.comparator().clone(), family.options());
+        let (order, settings) = (family.comparator().without_timestamps(), family.options());
         OverlaidIter::new(
             (below, order),
             cursor,

@@ -3,7 +3,7 @@
 use flagstone::base::timestamp::from_u64;
 use flagstone::{
     BottommostLevelCompaction, Code, CompactRangeOptions, Comparator, Db, Error, ReadOptions,
-    SstFileWriter, SstFileWriterOptions, WriteBatch,
+    SstFileWriter, SstFileWriterOptions, TransactionDbOptions, WriteBatch,
 };
 
 fn open(path: &std::path::Path) -> Db {
@@ -178,4 +178,76 @@ fn tables_with_timestamps_are_written_outside_and_taken_in() {
     writer.put("c", "v").unwrap();
     writer.finish().unwrap();
     refused(stamped.ingest_external_files(&[&table], &Default::default()), "ordered by comparator");
+}
+
+#[test]
+fn a_transaction_is_written_as_of_its_commit_timestamp() {
+    let directory = tempfile::tempdir().unwrap();
+    let builder = Db::builder(directory.path())
+        .column_family("stamped", |family| family.comparator = Comparator::BytewiseU64Ts)
+        .column_family("plain", |_| {});
+    let db = builder.open_transaction_db(&TransactionDbOptions::default()).unwrap();
+    let (stamped, plain) =
+        (db.column_family("stamped").unwrap(), db.column_family("plain").unwrap());
+    stamped.put_with_timestamp("a", from_u64(10), "old").unwrap();
+
+    let mut first = db.begin();
+    first.set_read_timestamp(from_u64(10));
+    assert_eq!(first.get_for_update(&stamped, "a").unwrap().unwrap(), "old");
+    first.put(&stamped, "a", "new").unwrap();
+    first.put(&stamped, "ab", "other").unwrap();
+    first.delete(&stamped, "b").unwrap();
+    first.put(&plain, "p", "plain").unwrap();
+    // It reads what it has written, also in order.
+    assert_eq!(first.get(&stamped, "a").unwrap().unwrap(), "new");
+    let seen: Vec<_> =
+        first.family(&stamped).unwrap().iter().keys().collect::<Result<_, _>>().unwrap();
+    assert_eq!(seen, [b"a".to_vec(), b"ab".to_vec()]);
+    refused(first.commit(), "call set_commit_timestamp first");
+    first.set_commit_timestamp(b"four");
+    refused(first.commit(), "have 8");
+    first.set_name("first").unwrap();
+    let unprepared = first.prepare().unwrap_err();
+    assert_eq!(unprepared.code(), Code::NotSupported, "{unprepared}");
+    // A key is locked, whatever its timestamp.
+    let locked = stamped.put_with_timestamp("a", from_u64(20), "locked out").unwrap_err();
+    assert_eq!(locked.code(), Code::TimedOut, "{locked}");
+    first.set_commit_timestamp(from_u64(30));
+    first.commit().unwrap();
+    assert_eq!(stamped.as_of(from_u64(29)).get("a").unwrap().unwrap(), "old");
+    assert_eq!(stamped.as_of(from_u64(30)).get("a").unwrap().unwrap(), "new");
+    assert_eq!(plain.get("p").unwrap().unwrap(), "plain");
+
+    // What is newer than it reads must not follow from what it read.
+    let mut second = db.begin();
+    second.set_read_timestamp(from_u64(20));
+    let newer = second.get_for_update(&stamped, "a").unwrap_err();
+    assert_eq!(newer.code(), Code::Busy, "{newer}");
+    let newer = second.put(&stamped, "b", "under a newer deletion").unwrap_err();
+    assert_eq!(newer.code(), Code::Busy, "{newer}");
+    second.put(&stamped, "c", "nothing is newer").unwrap();
+    second.set_commit_timestamp(from_u64(40));
+    second.commit().unwrap();
+    assert_eq!(stamped.as_of(from_u64(40)).iter().count(), 3);
+}
+
+#[test]
+fn a_transaction_without_locks_meets_what_was_written_with_timestamps() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let stamped = db.column_family("stamped").unwrap();
+    stamped.put_with_timestamp("a", from_u64(10), "old").unwrap();
+    for (now, flushes) in [(100, false), (200, true)] {
+        let mut transaction = db.begin();
+        transaction.set_read_timestamp(from_u64(now));
+        transaction.get_for_update(&stamped, "a").unwrap();
+        transaction.put(&stamped, "b", "follows from a").unwrap();
+        stamped.put_with_timestamp("a", from_u64(now + 10), "meanwhile").unwrap();
+        if flushes {
+            stamped.flush().unwrap();
+        }
+        transaction.set_commit_timestamp(from_u64(now + 20));
+        let conflict = transaction.commit().unwrap_err();
+        assert_eq!(conflict.code(), Code::Busy, "{conflict}");
+    }
 }

@@ -7,6 +7,7 @@
 mod opening;
 mod reading;
 mod report;
+mod timestamps;
 mod upkeep;
 mod writing;
 

@@ -111,6 +111,18 @@ impl ReadOptions {
         self.is_tailing = v;
     }
 
+    /// Reads as of this timestamp, in families whose comparator has timestamps. Default: none.
+    pub fn set_timestamp<S: Into<Vec<u8>>>(&mut self, ts: S) {
+        self.engine.timestamp = Some(ts.into());
+    }
+
+    /// Lets an iterator show each version of a key from this timestamp up to that of
+    /// [`set_timestamp`](Self::set_timestamp), newest first, deletions included. Its keys are then
+    /// followed by their timestamps, and by eight bytes of sequence number and type. Default: none.
+    pub fn set_iter_start_ts<S: Into<Vec<u8>>>(&mut self, ts: S) {
+        self.engine.iter_start_ts = Some(ts.into());
+    }
+
     /// Has no effect: keys and values of an iterator are copied or held anyway.
     pub fn set_pin_data(&mut self, _v: bool) {}
 
@@ -248,6 +260,11 @@ impl CompactOptions {
     /// Whether the last level is rewritten. Default: if there is a compaction filter.
     pub fn set_bottommost_level_compaction(&mut self, lvl: BottommostLevelCompaction) {
         self.engine.bottommost_level_compaction = lvl.into();
+    }
+
+    /// Raises the timestamp before which history is not kept, first. Default: none.
+    pub fn set_full_history_ts_low<S: Into<Vec<u8>>>(&mut self, ts: S) {
+        self.engine.full_history_ts_low = Some(ts.into());
     }
 
     /// Moves the result to the target level. Default: false.

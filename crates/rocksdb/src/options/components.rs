@@ -4,7 +4,7 @@ use super::Options;
 use crate::c_text::{CStrLike, name_of};
 use crate::compaction_filter::{CompactionFilterCallback, CompactionFilterFn, engine_filter};
 use crate::compaction_filter_factory::{CompactionFilterFactory, engine_factory};
-use crate::comparator::{CompareFn, engine_comparator};
+use crate::comparator::{CompareFn, CompareTsFn, CompareWithoutTsFn, Stamped, engine_comparator};
 use crate::merge_operator::{MergeFn, operator};
 use crate::slice_transform::SliceTransform;
 
@@ -16,6 +16,28 @@ impl Options {
     /// If there is a NUL byte in the name.
     pub fn set_comparator(&mut self, name: impl CStrLike, compare_fn: Box<CompareFn>) {
         self.db.cf.comparator = engine_comparator(name_of(name), compare_fn);
+    }
+
+    /// The order of keys that end in timestamps of so many bytes: by key first, and then newest
+    /// first. Default: none.
+    ///
+    /// # Panics
+    /// If there is a NUL byte in the name.
+    pub fn set_comparator_with_ts(
+        &mut self,
+        name: impl CStrLike,
+        timestamp_size: usize,
+        compare_fn: Box<CompareFn>,
+        compare_ts_fn: Box<CompareTsFn>,
+        compare_without_ts_fn: Box<CompareWithoutTsFn>,
+    ) {
+        self.db.cf.comparator = flagstone::Comparator::Custom(std::sync::Arc::new(Stamped {
+            name: name_of(name),
+            timestamp_size,
+            compare: compare_fn,
+            compare_timestamps: compare_ts_fn,
+            compare_without: compare_without_ts_fn,
+        }));
     }
 
     /// A merge operator of one function, for values and operands alike. Default: none.

@@ -15,7 +15,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::base::sync::Mutex;
-use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes, TableFileCreationReason};
+use crate::base::{
+    Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes, TableFileCreationReason,
+};
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;

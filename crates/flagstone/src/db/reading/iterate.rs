@@ -168,6 +168,14 @@ impl Iter {
         self.entries().timestamp()
     }
 
+    /// The stored key of the version shown, in an iteration over history.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn internal_key(&self) -> Option<Vec<u8>> {
+        self.entries().internal_key().map(|key| key.as_bytes().to_vec())
+    }
+
     /// What the version shown is, and its sequence number, if that is known: see
     /// [`DbIter::version`].
     ///

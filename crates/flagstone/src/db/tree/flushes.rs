@@ -598,4 +598,3 @@ fn raised_low(family: &Family, output: &JobOutput) -> Option<Vec<u8>> {
     let is_higher = |known: &Arc<[u8]>| family.comparator().compare_timestamps(low, known).is_gt();
     current.history_low.as_ref().is_none_or(is_higher).then(|| low.clone())
 }
-

@@ -168,6 +168,15 @@ impl Transaction {
     }
 
     fn claim_key(&mut self, family: &Family, key: &[u8], claim: Claim) -> Result<()> {
+        self.claim_now(family, key, claim)?;
+        // Once the key is locked nobody writes a newer version, where keys are.
+        if claim.is_validated {
+            self.check_not_newer(family.engine_family(), key)?;
+        }
+        Ok(())
+    }
+
+    fn claim_now(&mut self, family: &Family, key: &[u8], claim: Claim) -> Result<()> {
         self.check_unprepared()?;
         self.check(family)?;
         let family = family.engine_family();

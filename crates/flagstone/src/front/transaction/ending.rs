@@ -164,6 +164,12 @@ impl Transaction {
         let name = locks.name().ok_or_else(|| {
             Error::invalid_argument("give the transaction a name before it is prepared")
         })?;
+        if self.writes_timestamps() {
+            return Err(Error::not_supported(
+                "a transaction that writes to a column family with timestamps cannot be prepared; \
+                 commit it",
+            ));
+        }
         if !self.batch.streamed().all().is_empty() {
             return Err(Error::not_supported(
                 "a transaction with a large value that was put in pieces cannot be prepared; commit \
@@ -220,7 +226,21 @@ impl Transaction {
             return Ok(());
         }
         let streamed = self.batch.streamed().clone();
+        if let Some(mut stamped) = self.stamped_batch()? {
+            self.check_unstreamed()?;
+            return StreamedValue::write(self.db.engine(), options, &mut stamped, streamed.all());
+        }
         StreamedValue::write(self.db.engine(), options, self.batch.batch_mut(), streamed.all())
+    }
+
+    /// Refuses values in pieces: the key in their blob file has no timestamp.
+    fn check_unstreamed(&self) -> Result<()> {
+        if self.batch.streamed().all().is_empty() {
+            return Ok(());
+        }
+        Err(Error::not_supported(
+            "a large value that was put in pieces has no timestamp; put the value as a whole",
+        ))
     }
 
     fn write_validated(&mut self, options: &WriteOptions) -> Result<()> {
@@ -230,7 +250,15 @@ impl Transaction {
         let keys = self.tracked.iter().map(|(family, key, tracked)| (family, key, tracked.since));
         let engine = self.db.engine();
         let streamed = self.batch.streamed().clone();
-        let named = (self.batch.batch_mut(), streamed.all());
+        let mut stamped = self.stamped_batch()?;
+        if stamped.is_some() {
+            self.check_unstreamed()?;
+        }
+        let batch = match &mut stamped {
+            Some(stamped) => stamped,
+            None => self.batch.batch_mut(),
+        };
+        let named = (batch, streamed.all());
         let written = StreamedValue::write_if_unwritten(engine, options, named, kept, keys);
         if matches!(&written, Err(error) if error.code() == Code::Busy) {
             engine.statistics().add(Ticker::TransactionConflicts, 1);

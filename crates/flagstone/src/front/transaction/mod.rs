@@ -27,6 +27,7 @@ use crate::front::database::Db;
 use crate::front::family::Family;
 use crate::front::groups::FamiliesCursor;
 use crate::front::transaction::control::{Claim, Control};
+use crate::front::transaction::stamps::TransactionStamps;
 use crate::front::view::View;
 use crate::options::ReadOptions;
 use crate::transactions::{TrackedKeys, TransactionOptions, WriteBatchWithIndex};
@@ -38,6 +39,7 @@ mod ending;
 mod pieces;
 mod prepared;
 mod raw;
+mod stamps;
 
 pub use closure::TransactOptions;
 pub use pieces::TransactionValueWriter;
@@ -95,6 +97,7 @@ pub struct Transaction {
     /// The last claim or commit met a conflict with another writer.
     met_conflict: bool,
     commit_time: WriteBatch,
+    stamps: TransactionStamps,
 }
 
 /// How far a transaction has come.
@@ -148,6 +151,7 @@ impl Transaction {
             state: TransactionState::Started,
             met_conflict: false,
             commit_time: WriteBatch::new(),
+            stamps: TransactionStamps::default(),
         }
     }
 
@@ -222,7 +226,11 @@ impl Transaction {
     pub fn family(&self, family: &Family) -> Result<View> {
         self.check(family)?;
         let over = self.batch.overlay(family.engine_family())?;
-        Ok(View::clone(family).over(over, self.snapshot.clone()))
+        let view = View::clone(family).over(over, self.snapshot.clone());
+        Ok(match self.stamps.read() {
+            Some(stamp) if self.stamps_of(family) > 0 => view.as_of(stamp),
+            _ => view,
+        })
     }
 
     /// The value of `key`. It is not tracked: somebody else may write the key before the commit,
@@ -233,7 +241,7 @@ impl Transaction {
     /// As [`View::get`] and [`Transaction::family`].
     pub fn get(&self, family: &Family, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.check(family)?;
-        let options = self.reads();
+        let options = self.reads_of(family);
         let (db, family) = (self.db.engine(), family.engine_family());
         self.batch.get_from_batch_and_db(db, family, key, &options)
     }
@@ -284,7 +292,7 @@ impl Transaction {
         for key in keys {
             self.claim(family, key.as_ref(), Claim::READ)?;
         }
-        let options = self.reads();
+        let options = self.reads_of(family);
         let (db, family) = (self.db.engine(), family.engine_family());
         let values = self.batch.multi_get_from_batch_and_db(db, family, keys, &options)?;
         values.into_iter().collect()
@@ -301,7 +309,7 @@ impl Transaction {
         key: impl AsRef<[u8]>,
     ) -> Result<Option<WideColumns>> {
         self.check(family)?;
-        let (db, options) = (self.db.engine(), self.reads());
+        let (db, options) = (self.db.engine(), self.reads_of(family));
         self.batch.get_entity_from_batch_and_db(db, family.engine_family(), key, &options)
     }
 
@@ -361,8 +369,13 @@ impl Transaction {
         self.tracked.len()
     }
 
-    fn reads(&self) -> ReadOptions {
-        ReadOptions { snapshot: self.snapshot.clone(), ..ReadOptions::default() }
+    fn reads_of(&self, family: &Family) -> ReadOptions {
+        let stamp = self.stamps.read().filter(|_| self.stamps_of(family) > 0);
+        ReadOptions {
+            snapshot: self.snapshot.clone(),
+            timestamp: stamp.map(<[u8]>::to_vec),
+            ..ReadOptions::default()
+        }
     }
 
     /// Takes the snapshot that the next operation was to take.

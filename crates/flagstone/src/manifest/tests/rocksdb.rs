@@ -14,8 +14,8 @@ fn open_fixture(directory: &Path) -> VersionSet {
     let env = Env::os();
     let spec = |listing: FamilyListing| FamilySpec {
         name: listing.name,
-        comparator: listing
         persists_timestamps: true,
+        comparator: listing
             .comparator
             .map_or_else(Comparator::default, |name| Comparator::from_name(&name).unwrap()),
         paths: DataPaths::single(directory),
