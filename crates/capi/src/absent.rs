@@ -2,14 +2,12 @@
 //! place for an error, it says so; otherwise the opening of a database does, or nothing has an
 //! effect.
 
-use std::ffi::c_char;
-
 use flagstone_rocksdb as rdb;
 
-use crate::abi::{Array, Mut, Ref, Result, Tagged, Text, handles};
+use crate::abi::{Mut, Result, Tagged, handles};
 use crate::api::{c_api, destroys};
 use crate::cache::{CacheOptions, ClockCacheOptions};
-use crate::db::{Db, Family};
+use crate::db::Db;
 use crate::options::Options;
 
 /// Where caches would have their memory from.
@@ -37,14 +35,6 @@ c_api! {
     fn rocksdb_hyper_clock_cache_options_set_memory_allocator(
         _options: &ClockCacheOptions, _allocator: ?MemoryAllocator
     ) {}
-
-    fn rocksdb_open_and_trim_history(
-        _options: &Options, _path: path, _len: i32, _names: Array<Text>,
-        _families: Array<Ref<Options>>, _handles: Array<*mut Tagged<Family>>,
-        _timestamp: *mut c_char, _timestamp_len: usize, error
-    ) -> *mut Tagged<Db> {
-        none("timestamps in keys")?
-    }
 
     fn rocksdb_delete_file(_db: Mut<Db>, name: cstr) {
         // It has no place for an error.

@@ -11,6 +11,7 @@ use flagstone_rocksdb::parts::{Access, Store, open_store, repair_database};
 
 use crate::abi::{
     self, Array, Out, Ref, Tagged, Text, copied, copied_array, copied_text, count, handles, make,
+    returned,
 };
 use crate::api::{c_api, destroys};
 use crate::cache::Cache;
@@ -175,6 +176,21 @@ c_api! {
     ) -> *mut Tagged<Db> {
         let families = Families { len, names, options: families, handles };
         opened(open_with(options, path, &families, &Access::ReadWrite, None))?
+    }
+
+    fn rocksdb_open_and_trim_history(
+        options: &Options, path: path, len: i32, names: Array<Text>, families: Array<Ref<Options>>,
+        handles: Array<*mut Tagged<Family>>, timestamp: *mut c_char, timestamp_len: usize, error
+    ) -> *mut Tagged<Db> {
+        let families = Families { len, names, options: families, handles };
+        let trim = returned(timestamp, timestamp_len, <[u8]>::to_vec).unwrap_or_default();
+        let store = open_with(options, path, &families, &Access::ReadWrite, None)?;
+        for family in store.db().column_families() {
+            if family.comparator().timestamp_size() > 0 {
+                store.db().trim_history(&family, &trim)?;
+            }
+        }
+        opened(Ok(store))?
     }
 
     fn rocksdb_open_column_families_with_ttl(

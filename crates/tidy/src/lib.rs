@@ -42,6 +42,7 @@ const WIDE: &[&str] = &[
     "Flags",
     // Options, and rows of them for one module.
     "Options",
+    "ReadOptions",
     "BackupEngineOptions",
     "TableBuilderSettings",
     "LeveledSettings",

@@ -135,7 +135,8 @@ pub fn change_stamps(
             Operation::BlobIndex { .. } => {
                 // The record in the blob file has the key as it was.
                 return Err(Error::not_supported(
-                    "a value that was written to a blob file at commit keeps its key's timestamp; open the family with the                      comparator that it was written with, flush it, and then change the comparator",
+                    "a value that was written to a blob file at commit keeps its key's timestamp; open the family with the \
+                     comparator that it was written with, flush it, and then change the comparator",
                 ));
             }
             _ => return Err(Error::corruption("an entity in a family with timestamps")),

@@ -207,6 +207,12 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
                 self.input.status()?;
                 return Ok(false);
             }
+            if self.settings.trims(self.input.key().user_key()) {
+                self.counts.input_entries += 1;
+                self.counts.dropped_obsolete += 1;
+                self.input.next();
+                continue;
+            }
             match self.judge()? {
                 Verdict::Keep => {
                     self.on_output = true;
@@ -315,9 +321,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// The same where keys have timestamps: versions whose timestamps are not kept apart are one
     /// key.
     fn comes_to_another_version(&mut self) -> Result<bool> {
-        let (comparator, size) =
-            (&self.settings.comparator, self.settings.comparator.timestamp_size());
-        let key = self.input.key();
+        let (comparator, key) = (&self.settings.comparator, self.input.key());
         if self.judged.is_set {
             let order = comparator.compare(key.user_key(), &self.judged.last_user_key);
             if order.is_lt() || order.is_eq() && key.packed() > self.judged.last_packed {
@@ -325,12 +329,11 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             }
         }
         let is_same = self.judged.is_set
-            && if self.judged.may_forget {
-                comparator.compare_keys(key.user_key(), &self.judged.user_key).is_eq()
-            } else {
-                comparator.compare(key.user_key(), &self.judged.user_key).is_eq()
-            };
-        if key.user_key().len() < size {
+            && comparator.compare_keys(key.user_key(), &self.judged.user_key).is_eq()
+            && (self.judged.may_forget
+                || comparator.compare(key.user_key(), &self.judged.user_key).is_eq());
+        if key.user_key().len() < comparator.timestamp_size() {
+            let size = comparator.timestamp_size();
             return Err(timestamp::is_too_short(key.user_key(), size));
         }
         let judged = &mut self.judged;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::{
     Comparator, Error, InternalKey, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber,
-    ValueType,
+    ValueType, timestamp,
 };
 use crate::batch::MAX_ENTRY_SIZE;
 
@@ -76,6 +76,8 @@ pub struct History {
     pub low: Option<Vec<u8>>,
     /// Whether the output has keys without their timestamps, which all are before `low` then.
     pub is_stripped: bool,
+    /// What is newer goes.
+    pub trim: Option<Vec<u8>>,
 }
 
 impl History {
@@ -119,9 +121,17 @@ impl StreamSettings {
         self.snapshots.first().is_none_or(|&earliest| sequence <= earliest)
     }
 
+    /// Whether what has that timestamp goes, because it is too new.
+    #[inline]
+    pub(super) fn trims(&self, user_key: &[u8]) -> bool {
+        let Some(History { trim: Some(trim), .. }) = &self.history else { return false };
+        let (_, stamp) = timestamp::split(user_key, trim.len());
+        self.comparator.compare_timestamps(stamp, trim).is_gt()
+    }
+
     /// Whether a version with that timestamp is not kept apart from others of its key.
     pub(super) fn is_before_history(&self, timestamp: &[u8]) -> bool {
-        self.history.as_ref().is_some_and(|History { low, is_stripped }| {
+        self.history.as_ref().is_some_and(|History { low, is_stripped, .. }| {
             let is_before = |low| self.comparator.compare_timestamps(timestamp, low).is_lt();
             *is_stripped || low.as_ref().is_some_and(|low| is_before(low))
         })

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use super::stream_settings::History;
 use crate::base::range_tombstone::{
     BoundRef, FragmentedRangeTombstones, Keep, RangeTombstone, RangeTombstoneRef, kept_of,
 };
@@ -67,14 +68,19 @@ impl StreamTombstones {
         Self::with_history(comparator, inputs, snapshots, None)
     }
 
-    /// The same where keys have timestamps, of which those before `history_low` are not kept apart.
-    /// Of the tombstones only those hide anything from everybody.
+    /// The same where keys have timestamps, of which those before the history that is kept are not
+    /// told apart. Of the tombstones only those hide anything from everybody.
     pub fn with_history(
         comparator: &Comparator,
         inputs: &[TruncatedRangeTombstones],
         snapshots: &[SequenceNumber],
-        history_low: Option<Vec<u8>>,
+        history: Option<&History>,
     ) -> Self {
+        let history_low = history.and_then(History::low_of_tombstones);
+        let trim = history.and_then(|history| history.trim.as_ref());
+        let is_trimmed = |timestamp: &[u8]| {
+            trim.is_some_and(|trim| comparator.compare_timestamps(timestamp, trim).is_gt())
+        };
         let size = comparator.timestamp_size();
         let is_history = |timestamp: &[u8]| is_below(comparator, &history_low, timestamp);
         let keep = Keep::Needed(snapshots);
@@ -84,6 +90,9 @@ impl StreamTombstones {
             for (at, &sequence) in fragment.sequences.iter().enumerate() {
                 let timestamp =
                     if size == 0 { &[] } else { &fragment.timestamps[at * size..][..size] };
+                if size > 0 && is_trimmed(timestamp) {
+                    continue;
+                }
                 if size == 0 || is_history(timestamp) {
                     cuts.push((fragment.start, true, sequence));
                     cuts.push((fragment.end, false, sequence));
@@ -256,9 +265,8 @@ pub fn bounds_of_output(
     // What lies before the first entry belongs to the previous file, if there is one.
     let first_entry = file.points.map(|(first, _)| first.user_key()).filter(|_| file.has_previous);
     let lower = first_entry.or(file.begin).map(|key| timestamp::opening(key, size));
-    let lower = lower.as_deref();
     let next = file.next.map(|key| timestamp::opening(key, size));
-    let file = OutputFile { next: next.as_deref(), ..file };
+    let (lower, file) = (lower.as_deref(), OutputFile { next: next.as_deref(), ..file });
     let last_of_shared_key = file.points.map(|(_, last)| last).filter(|last| {
         file.next.is_some_and(|next| comparator.compare(last.user_key(), next).is_eq())
     });
@@ -273,9 +281,9 @@ pub fn bounds_of_output(
         file.next.is_none_or(|next| {
             match comparator.compare(&timestamp::opening(&tombstone.start, size), next) {
                 std::cmp::Ordering::Less => true,
-                // The file has versions of the next one's first key. Those that are older than the
-                // tombstone it must cover here too; if there are none it is to stay away, as RocksDB
-                // has it: its iterators going back rely on it.
+                // The file has versions of the next one's first key. Those older than the tombstone
+                // it must cover here too; if there are none it is to stay away, as RocksDB has it:
+                // its iterators going back rely on it.
                 std::cmp::Ordering::Equal => last_of_shared_key.is_some_and(|last| {
                     let start =
                         InternalKeyBuf::new(next, tombstone.sequence, ValueType::RangeDeletion);
@@ -306,13 +314,12 @@ pub fn bounds_of_output(
         }
         let end = next.unwrap_or(&last_end);
         let end = InternalKeyBuf::new(end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
-        if smallest
-            .as_ref()
-            .is_none_or(|least| order.compare(start.as_key(), least.as_key()).is_lt())
-        {
+        let is_before =
+            |a: &InternalKeyBuf, b: &InternalKeyBuf| order.compare(a.as_key(), b.as_key()).is_lt();
+        if smallest.as_ref().is_none_or(|least| is_before(&start, least)) {
             smallest = Some(start);
         }
-        if largest.as_ref().is_none_or(|most| order.compare(end.as_key(), most.as_key()).is_gt()) {
+        if largest.as_ref().is_none_or(|most| is_before(most, &end)) {
             largest = Some(end);
         }
     }

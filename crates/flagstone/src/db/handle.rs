@@ -173,22 +173,6 @@ impl Db {
             .inspect_err(|error| self.note_damage(family, error))
     }
 
-    /// [`Db::get_with`] in a family with timestamps, and the timestamp of what was found.
-    ///
-    /// # Errors
-    /// As [`Db::get_with`].
-    pub fn get_with_timestamp(
-        &self,
-        options: &ReadOptions,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-    ) -> Result<Option<(Value, Vec<u8>)>> {
-        self.inner()
-            .reader
-            .get_with_timestamp(options, &family.0, key.as_ref())
-            .inspect_err(|error| self.note_damage(family, error))
-    }
-
     /// Some bytes of the value of `key` in a family, by their positions; `None` if there is no
     /// value. A range that leaves the value is cut off at its end.
     ///

@@ -8,7 +8,7 @@ use crate::base::sync::Mutex;
 use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::blob::{FOOTER_SIZE, GarbageMeter, HEADER_SIZE, visit_references};
 use crate::compaction::pick::CompactionPlan;
-use crate::compaction::{CompactionStream, History, KeepInPlace, StreamSettings, StreamTombstones};
+use crate::compaction::{CompactionStream, KeepInPlace, StreamSettings, StreamTombstones};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::handle::Db;
@@ -161,9 +161,12 @@ fn records_kept(
     let parts = part::parts_of(&db.jobs, &job, vec![PartRange::default()])?;
     let tombstones = part::tombstones_of_inputs(&db.jobs, &job)?;
     let history = history_of(family);
-    let low = history.as_ref().and_then(History::low_of_tombstones);
-    let tombstones =
-        StreamTombstones::with_history(family.comparator(), &tombstones, &snapshots, low);
+    let tombstones = StreamTombstones::with_history(
+        family.comparator(),
+        &tombstones,
+        &snapshots,
+        history.as_ref(),
+    );
     let mut bytes = 0u64;
     for Part { sources, range, .. } in parts {
         let meter = Mutex::new(GarbageMeter::new());

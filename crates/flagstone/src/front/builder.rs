@@ -167,6 +167,23 @@ impl Builder {
         TransactionDb::of(&self.open()?, options)
     }
 
+    /// Opens the database as [`Builder::open`] does, and drops all that was written with timestamps
+    /// after `trim` from the families that have some, by rewriting their tables. After an error
+    /// some of it may be there; open it so again.
+    ///
+    /// # Errors
+    /// As [`Builder::open`]; `InvalidArgument` if the timestamp has another size, or is before
+    /// [`Family::full_history_ts_low`](crate::Family::full_history_ts_low); `NotSupported` with
+    /// FIFO compaction, or where tables have no timestamps; those of a compaction.
+    #[doc(alias = "OpenAndTrimHistory")]
+    pub fn open_and_trim_history(self, trim: impl AsRef<[u8]>) -> Result<Db> {
+        let db = self.open()?;
+        let families = db.engine().column_families();
+        let stamped = families.iter().filter(|one| one.comparator().timestamp_size() > 0);
+        stamped.into_iter().try_for_each(|family| db.engine().trim_history(family, &trim))?;
+        Ok(db)
+    }
+
     /// Opens the database for reading, without changing anything in its directory. What a writer
     /// changes meanwhile is not seen.
     ///

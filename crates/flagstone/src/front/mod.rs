@@ -37,7 +37,6 @@ mod history;
 mod locking;
 pub mod moving;
 mod pauses;
-mod properties;
 pub mod reports;
 mod secondary;
 mod shown;

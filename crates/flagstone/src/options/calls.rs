@@ -228,6 +228,9 @@ pub struct CompactRangeOptions {
     /// Raises `full_history_ts_low` of a family with timestamps to this before. See
     /// [`Family::increase_full_history_ts_low`](crate::Family::increase_full_history_ts_low).
     pub full_history_ts_low: Option<Vec<u8>>,
+    /// Drops versions with newer timestamps from the tables that are rewritten.
+    #[doc(hidden)]
+    pub trim: Option<Vec<u8>>,
     /// Runs no other compaction at the same time.
     pub exclusive_manual_compaction: bool,
     /// Moves the whole level that holds the result to `target_level`, if the levels between are
@@ -257,6 +260,7 @@ impl Default for CompactRangeOptions {
     fn default() -> Self {
         Self {
             full_history_ts_low: None,
+            trim: None,
             exclusive_manual_compaction: false,
             change_level: false,
             target_level: -1,

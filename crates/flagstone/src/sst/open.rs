@@ -132,14 +132,7 @@ pub(super) fn open(
     let properties = read_listed_properties(&source, &meta_blocks, verify)?;
     check_supported(&properties)?;
     let order = settings.comparator.clone();
-    let is_stripped = settings.is_stripped
-        || properties.number(super::properties::name::TIMESTAMPS_PERSISTED)? == Some(0);
-    let padding = if is_stripped { order.timestamp_size() } else { 0 };
-    let settings = if padding > 0 {
-        TableReadSettings { comparator: order.without_timestamps(), ..settings }
-    } else {
-        settings
-    };
+    let (mut settings, padding) = as_keys_are_stored(settings, &properties)?;
     check_unique_id(&properties, settings.unique_id)?;
     source.guide = GuideRoom::of_table(properties.num_entries, properties.num_data_blocks);
     if let Some(handle) = find(meta_name::DICTIONARY) {
@@ -157,13 +150,8 @@ pub(super) fn open(
     if index.index_type == IndexType::HashSearch && !index.in_partitions {
         index.hash = read_prefix_hash(&source, &find, &properties, &settings, &index)?;
     }
-    let mut filter = read_filter(&source, &find, &properties, &settings, &index)?;
-    if let (true, FilterKind::None, Some(given)) =
-        (settings.use_filter, &filter.kind, settings.key_filter)
-    {
-        let kind = FilterKind::Full(given);
-        filter = TableFilter { kind, whole_keys: true, prefixes: None, overlaps: false };
-    }
+    let filter = read_filter(&source, &find, &properties, &settings, &index)?;
+    let filter = given_filter(filter, &mut settings);
     let global_sequence = properties.global_sequence(settings.largest_sequence)?;
     let (range_tombstones, num_range_tombstones) = match find(meta_name::RANGE_DELETIONS) {
         Some(handle) => {
@@ -188,6 +176,32 @@ pub(super) fn open(
         source,
         held: None,
     })
+}
+
+/// The settings for a table whose keys are stored without their timestamps, and the bytes of one;
+/// 0 for other tables.
+fn as_keys_are_stored(
+    settings: TableReadSettings,
+    properties: &TableProperties,
+) -> Result<(TableReadSettings, usize)> {
+    let is_stripped = settings.is_stripped
+        || properties.number(super::properties::name::TIMESTAMPS_PERSISTED)? == Some(0);
+    let padding = if is_stripped { settings.comparator.timestamp_size() } else { 0 };
+    if padding == 0 {
+        return Ok((settings, 0));
+    }
+    let comparator = settings.comparator.without_timestamps();
+    Ok((TableReadSettings { comparator, ..settings }, padding))
+}
+
+/// The table's own filter or, if it has none, the one that the settings bring.
+fn given_filter(own: TableFilter, settings: &mut TableReadSettings) -> TableFilter {
+    if !settings.use_filter || !matches!(own.kind, FilterKind::None) {
+        return own;
+    }
+    let Some(given) = settings.key_filter.take() else { return own };
+    let kind = FilterKind::Full(given);
+    TableFilter { kind, whole_keys: true, prefixes: None, overlaps: false }
 }
 
 /// Where the meta block of this name lies.

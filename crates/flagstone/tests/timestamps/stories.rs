@@ -251,3 +251,41 @@ fn a_transaction_without_locks_meets_what_was_written_with_timestamps() {
         assert_eq!(conflict.code(), Code::Busy, "{conflict}");
     }
 }
+
+#[test]
+fn history_is_trimmed_when_a_database_is_opened_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = open(directory.path());
+    let stamped = db.column_family("stamped").unwrap();
+    db.column_family("plain").unwrap().put("p", "stays").unwrap();
+    for (timestamp, value) in [(10, "1"), (20, "2"), (30, "3")] {
+        stamped.put_with_timestamp("a", from_u64(timestamp), value).unwrap();
+        stamped.put_with_timestamp(value, from_u64(timestamp), value).unwrap();
+        if timestamp == 20 {
+            stamped.compact().unwrap();
+        }
+    }
+    stamped.delete_range_with_timestamp("0".."z", from_u64(40)).unwrap();
+    stamped.flush().unwrap();
+    stamped.put_with_timestamp("b", from_u64(50), "in the log").unwrap();
+    stamped.increase_full_history_ts_low(from_u64(15)).unwrap();
+    drop((stamped, db));
+    let builder = || {
+        Db::builder(directory.path())
+            .column_family("stamped", |family| family.comparator = Comparator::BytewiseU64Ts)
+            .column_family("plain", |_| {})
+    };
+    refused(builder().open_and_trim_history(b"four"), "have 8");
+    refused(builder().open_and_trim_history(from_u64(14)), "before its full_history_ts_low");
+    let db = builder().open_and_trim_history(from_u64(25)).unwrap();
+    let stamped = db.column_family("stamped").unwrap();
+    let keys = |timestamp| -> Vec<_> {
+        let view = stamped.as_of(from_u64(timestamp));
+        let shown = view.iter().map(|entry| entry.unwrap());
+        shown.map(|(key, value)| String::from_utf8([key, value].join(&b'=')).unwrap()).collect()
+    };
+    assert_eq!(keys(u64::MAX), ["1=1", "2=2", "a=2"]);
+    assert_eq!(keys(15), ["1=1", "a=1"]);
+    assert_eq!(stamped.newest_timestamp().unwrap().unwrap(), from_u64(20));
+    assert_eq!(db.column_family("plain").unwrap().get("p").unwrap().unwrap(), "stays");
+}

@@ -7,7 +7,6 @@
 mod opening;
 mod reading;
 mod report;
-mod timestamps;
 mod upkeep;
 mod writing;
 

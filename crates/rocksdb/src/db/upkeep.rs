@@ -294,3 +294,27 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
         Ok(self.engine().ingest_external_files(family, paths, options.engine())?)
     }
 }
+
+/// Keys with timestamps.
+impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
+    /// Lets compactions forget versions of a family's keys with timestamps before `ts`: of each key
+    /// only the newest of them stays. From then on the family is read as of `ts` or later.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the low mark is higher already, or the comparator has no timestamps.
+    pub fn increase_full_history_ts_low<S: AsRef<[u8]>>(
+        &self,
+        cf: &impl AsColumnFamilyRef,
+        ts: S,
+    ) -> Result<(), Error> {
+        Ok(self.engine().increase_full_history_ts_low(cf.inner(), ts)?)
+    }
+
+    /// The oldest timestamp as of which a family can be read; empty for any.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the comparator has no timestamps.
+    pub fn get_full_history_ts_low(&self, cf: &impl AsColumnFamilyRef) -> Result<Vec<u8>, Error> {
+        Ok(self.engine().full_history_ts_low(cf.inner())?.unwrap_or_default())
+    }
+}

@@ -364,6 +364,7 @@ impl History {
         use BottommostLevelCompaction as Rewrite;
         let options = CompactRangeOptions {
             full_history_ts_low: None,
+            trim: None,
             exclusive_manual_compaction: self.percent(30),
             allow_write_stall: self.percent(30),
             bottommost_level_compaction: match self.below(4) {

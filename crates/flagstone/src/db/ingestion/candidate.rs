@@ -329,7 +329,7 @@ impl Candidate {
         let size_of_stamp = family.order.timestamp_size();
         let ends = [&smallest, &largest].into_iter().flatten().map(InternalKeyBuf::user_key);
         let ranges = deletions.iter().flat_map(|one| [&one.start[..], &one.end[..]]);
-        for key in ends.chain(ranges).filter(|key| key.len() < size_of_stamp) {
+        if let Some(key) = ends.chain(ranges).find(|key| key.len() < size_of_stamp) {
             let told = timestamp::is_too_short(key, size_of_stamp);
             return Err(Error::invalid_argument(told.message()));
         }

@@ -17,6 +17,7 @@ use crate::base::{
     TableFileCreationReason, TruncatedRangeTombstones,
 };
 use crate::blob::{BlobGcSettings, gc_candidates};
+use crate::compaction::History;
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
 use crate::db::family::Family;
 use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace, ToldJob, history_of};
@@ -290,7 +291,8 @@ impl Jobs {
                     .unwrap_or(0),
                 file_creation_time: kept_creation_time(job),
             },
-            history: history_of(&job.family),
+            history: history_of(&job.family)
+                .map(|history| History { trim: job.trim.clone(), ..history }),
             blob_gc: self.blob_gc_candidates(job),
             direct: DirectInputs::default(),
             told: {

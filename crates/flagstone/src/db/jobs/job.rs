@@ -15,8 +15,8 @@ use crate::db::background::io_limit::Limit;
 use crate::db::events::{Event, thread_id};
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
-use crate::db::tree::output::JobOutput;
 use crate::db::settings::strips_timestamps;
+use crate::db::tree::output::JobOutput;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::{IoMode, IoPriority, SummedFile, WritableFile, WriteBehind};
 use crate::manifest::{TableFile, Version};
@@ -58,7 +58,11 @@ pub(in crate::db) struct JobSpec {
 pub(in crate::db) fn history_of(family: &Family) -> Option<History> {
     let low = || family.current.load().history_low.as_deref().map(<[u8]>::to_vec);
     let is_stripped = || strips_timestamps(&family.options.load());
-    (family.order.timestamp_size() > 0).then(|| History { low: low(), is_stripped: is_stripped() })
+    (family.order.timestamp_size() > 0).then(|| History {
+        low: low(),
+        is_stripped: is_stripped(),
+        trim: None,
+    })
 }
 
 /// What listeners know of a job that runs.

@@ -23,7 +23,7 @@ use crate::base::{
 use crate::blob::{BlobReadahead, GarbageMeter};
 use crate::cache::{Held, MemoryKind};
 use crate::compaction::pick::{KeysBelow, range_surely_absent};
-use crate::compaction::{CompactionStream, History, StreamSettings, StreamTombstones};
+use crate::compaction::{CompactionStream, StreamSettings, StreamTombstones};
 use crate::db::events::Event;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
@@ -76,9 +76,9 @@ pub(in crate::db) fn run_job(
 ) -> Result<JobOutput> {
     let snapshots =
         if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { jobs.snapshots.sequences() };
-    let low = spec.history.as_ref().and_then(History::low_of_tombstones);
+    let history = spec.history.as_ref();
     let order = spec.family.comparator();
-    let tombstones = StreamTombstones::with_history(order, &spec.tombstones, &snapshots, low);
+    let tombstones = StreamTombstones::with_history(order, &spec.tombstones, &snapshots, history);
     // Tables that are ingested behind come below all that there is now.
     let may_be_last = !spec.family.options.load().cf_allow_ingest_behind;
     let is_last = spec.place.bottommost && may_be_last;

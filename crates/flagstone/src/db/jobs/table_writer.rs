@@ -62,6 +62,19 @@ pub(super) struct TableWriter<'a> {
     open: Option<OpenTable>,
 }
 
+impl OpenTable {
+    fn add_range_tombstones(&mut self, tombstones: &[RangeTombstone]) {
+        let size = self.stripped.unwrap_or(0);
+        for tombstone in tombstones {
+            let (start, end) =
+                (timestamp::strip(&tombstone.start, size), timestamp::strip(&tombstone.end, size));
+            self.builder.add_range_tombstone(start, end, tombstone.sequence);
+            self.smallest_seqno = self.smallest_seqno.min(tombstone.sequence);
+            self.largest_seqno = self.largest_seqno.max(tombstone.sequence);
+        }
+    }
+}
+
 impl<'a> TableWriter<'a> {
     pub(super) fn new(
         job: &'a Job<'a>,
@@ -312,14 +325,7 @@ impl<'a> TableWriter<'a> {
                 next,
             },
         );
-        for tombstone in &bounds.tombstones {
-            let size = open.stripped.unwrap_or(0);
-            let (start, end) =
-                (timestamp::strip(&tombstone.start, size), timestamp::strip(&tombstone.end, size));
-            open.builder.add_range_tombstone(start, end, tombstone.sequence);
-            open.smallest_seqno = open.smallest_seqno.min(tombstone.sequence);
-            open.largest_seqno = open.largest_seqno.max(tombstone.sequence);
-        }
+        open.add_range_tombstones(&bounds.tombstones);
         let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else {
             return Ok(());
         };

@@ -400,6 +400,7 @@ impl Manual<'_> {
 
     fn override_settings(&self, job: &mut CompactionJob) {
         job.is_manual = true;
+        job.trim.clone_from(&self.options.trim);
         job.control.clone_from(&self.options.control);
         job.max_subcompactions = Some(self.options.max_subcompactions).filter(|most| *most > 0);
         job.blob_gc = match self.options.blob_garbage_collection_policy {

@@ -7,4 +7,3 @@ pub(in crate::db) mod flush;
 pub(in crate::db) mod held;
 mod history;
 pub(in crate::db) mod manual;
-pub(in crate::db) mod resume;

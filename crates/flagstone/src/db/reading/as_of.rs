@@ -79,62 +79,59 @@ pub(in crate::db) fn in_words(stamp: &[u8]) -> String {
     timestamp::to_u64(stamp).map_or_else(|| stamp.escape_ascii().to_string(), |it| it.to_string())
 }
 
-impl Reader {
-    /// Finds the versions of a key that count as of the options' timestamp.
-    ///
-    /// # Errors
-    /// As [`as_of`], and those of a lookup.
-    #[cold]
-    pub(in crate::db) fn search_as_of(
-        &self,
-        options: &ReadOptions,
-        family: &Arc<Family>,
-        current: &SuperVersion,
-        snapshot: SequenceNumber,
-        key: &[u8],
-    ) -> Result<FoundAsOf> {
-        let seen = ReadOptions { iter_start_ts: None, ..options.clone() };
-        let Some(as_of) = as_of(&seen, family, current)? else {
-            return Err(Error::invalid_argument("the family has no timestamps"));
-        };
-        self.versions_as_of(options, family, current, (snapshot, as_of), key)
-    }
+/// Finds the versions of a key that count as of the options' timestamp.
+///
+/// # Errors
+/// As [`as_of`], and those of a lookup.
+#[cold]
+pub(in crate::db) fn search_as_of(
+    reader: &Reader,
+    options: &ReadOptions,
+    family: &Arc<Family>,
+    current: &SuperVersion,
+    snapshot: SequenceNumber,
+    key: &[u8],
+) -> Result<FoundAsOf> {
+    let seen = ReadOptions { iter_start_ts: None, ..options.clone() };
+    let Some(as_of) = as_of(&seen, family, current)? else {
+        return Err(Error::invalid_argument("the family has no timestamps"));
+    };
+    versions_as_of(reader, options, family, current, (snapshot, as_of), key)
+}
 
-    /// The same as of a timestamp that is known to be readable.
-    fn versions_as_of(
-        &self,
-        options: &ReadOptions,
-        family: &Arc<Family>,
-        current: &SuperVersion,
-        (snapshot, as_of): (SequenceNumber, AsOf),
-        key: &[u8],
-    ) -> Result<FoundAsOf> {
-        let size = as_of.newest.len();
-        let order = family.comparator().clone();
-        let (sources, tombstones) =
-            sources_of_key(&self.tables, options, family, current, snapshot, key)?;
-        let view = TombstoneView::new(order.clone(), snapshot, tombstones);
-        let view = view.as_of(as_of.newest.clone());
-        let merged = MergingIterator::new(family.order.clone(), sources);
-        let settings =
-            DbIterSettings { as_of: Some(as_of), ..DbIterSettings::new(order, snapshot) };
-        let resolver = self.blobs_of(options, family, current);
-        let mut found = FoundAsOf { lookup: Lookup::new(), timestamp: Vec::new() };
-        let mut entries = DbIter::new(settings, merged, view, &resolver);
-        entries.visit_versions(key, |entry: InternalKey<'_>, kind, stored| {
-            let value = match kind {
-                // By the key that it was stored with, which only the entry has.
-                ValueType::BlobIndex => {
-                    (ValueType::Value, resolver.resolve_blob(entry.user_key(), stored)?.into())
-                }
-                kind => (kind, Value::from(stored.to_vec())),
-            };
-            if found.timestamp.is_empty() {
-                found.timestamp = timestamp::split(entry.user_key(), size).1.to_vec();
+/// The same as of a timestamp that is known to be readable.
+fn versions_as_of(
+    reader: &Reader,
+    options: &ReadOptions,
+    family: &Arc<Family>,
+    current: &SuperVersion,
+    (snapshot, as_of): (SequenceNumber, AsOf),
+    key: &[u8],
+) -> Result<FoundAsOf> {
+    let size = as_of.newest.len();
+    let order = family.comparator().clone();
+    let (sources, tombstones) =
+        sources_of_key(&reader.tables, options, family, current, snapshot, key)?;
+    let view = TombstoneView::new(order.clone(), snapshot, tombstones);
+    let view = view.as_of(as_of.newest.clone());
+    let merged = MergingIterator::new(family.order.clone(), sources);
+    let settings = DbIterSettings { as_of: Some(as_of), ..DbIterSettings::new(order, snapshot) };
+    let resolver = reader.blobs_of(options, family, current);
+    let mut found = FoundAsOf { lookup: Lookup::new(), timestamp: Vec::new() };
+    let mut entries = DbIter::new(settings, merged, view, &resolver);
+    entries.visit_versions(key, |entry: InternalKey<'_>, kind, stored| {
+        let value = match kind {
+            // By the key that it was stored with, which only the entry has.
+            ValueType::BlobIndex => {
+                (ValueType::Value, resolver.resolve_blob(entry.user_key(), stored)?.into())
             }
-            let (kind, value) = value;
-            Ok::<ControlFlow<()>, Error>(found.lookup.add(entry.sequence(), kind, value))
-        })?;
-        Ok(found)
-    }
+            kind => (kind, Value::from(stored.to_vec())),
+        };
+        if found.timestamp.is_empty() {
+            found.timestamp = timestamp::split(entry.user_key(), size).1.to_vec();
+        }
+        let (kind, value) = value;
+        Ok::<ControlFlow<()>, Error>(found.lookup.add(entry.sequence(), kind, value))
+    })?;
+    Ok(found)
 }

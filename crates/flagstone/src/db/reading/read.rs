@@ -18,7 +18,7 @@ use crate::base::{
 };
 use crate::db::family::{Family, SuperVersion};
 use crate::db::reading::Reader;
-use crate::db::reading::as_of::FoundAsOf;
+use crate::db::reading::as_of::{FoundAsOf, search_as_of};
 use crate::db::reading::covers::{Tombstones, UncheckedTombstones};
 use crate::db::reading::value::Value;
 use crate::db::statistics::Ticker;
@@ -67,7 +67,7 @@ impl Reader {
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
         let FoundAsOf { lookup, timestamp } =
-            self.search_as_of(options, family, &current, snapshot, key)?;
+            search_as_of(self, options, family, &current, snapshot, key)?;
         let value = self.finish_lookup(options, family, &current, key, lookup)?;
         Ok(value.map(|value| (value, timestamp)))
     }
@@ -95,7 +95,7 @@ impl Reader {
         key: &[u8],
     ) -> Result<Lookup<Value>> {
         if family.order.timestamp_size() > 0 || options.timestamp.is_some() {
-            let found = self.search_as_of(options, family, current, snapshot, key)?;
+            let found = search_as_of(self, options, family, current, snapshot, key)?;
             return Ok(found.lookup);
         }
         let mut lookup = Lookup::new();

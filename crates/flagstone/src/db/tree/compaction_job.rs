@@ -34,6 +34,8 @@ pub(in crate::db) struct CompactionJob {
     pub(in crate::db) finds_out: Option<Arc<()>>,
     /// What listeners were told of its beginning.
     pub(in crate::db) told: Mutex<Option<JobInfo>>,
+    /// Versions with newer timestamps go.
+    pub(in crate::db) trim: Option<Vec<u8>>,
 }
 
 impl CompactionJob {
@@ -56,6 +58,7 @@ impl CompactionJob {
             oldest_snapshot: AtomicU64::new(MAX_SEQUENCE_NUMBER),
             finds_out: None,
             told: Mutex::default(),
+            trim: None,
         }
     }
 }

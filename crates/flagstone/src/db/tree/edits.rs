@@ -78,9 +78,7 @@ impl Tree {
         for known in families.values_mut() {
             let listed = versions.family(known.family.id).expect("open");
             let (version, now_us) = (listed.current.clone(), self.context.env.clock.now_us());
-            if let Some(low) = &listed.full_history_ts_low {
-                known.install_history_low(low.as_slice().into(), now_us);
-            }
+            known.install_history_low(listed.full_history_ts_low.as_deref(), now_us);
             self.disk.note_all(&version);
             known.install(version, now_us);
             known.compacting.forced_gc_below = self.file_numbers.next();

@@ -143,9 +143,9 @@ impl FamilyState {
     }
 
     /// Holds readers to timestamps that are not older than this one.
-    pub(in crate::db) fn install_history_low(&mut self, low: Arc<[u8]>, now_us: u64) {
+    pub(in crate::db) fn install_history_low(&mut self, low: Option<&[u8]>, now_us: u64) {
         let current = self.family.current.load_full();
-        self.install_with(Some(low), current.past, current.version.clone(), now_us);
+        self.install_with(low.map(Arc::from), current.past, current.version.clone(), now_us);
     }
 
     fn install_in(&mut self, past: HistoryEpoch, version: Arc<Version>, now_us: u64) {

@@ -11,7 +11,7 @@ pub(super) mod edits;
 pub(in crate::db) mod family_state;
 pub(super) mod flushes;
 pub(in crate::db) mod following;
-mod history;
+pub(in crate::db) mod history;
 pub(super) mod ingestion;
 pub(in crate::db) mod key_faults;
 pub(in crate::db) mod output;

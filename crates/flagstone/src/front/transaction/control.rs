@@ -9,6 +9,7 @@ use crate::front::family::Family;
 use crate::front::locking::{Engine, Locking};
 use crate::front::transaction::Transaction;
 use crate::front::transaction::closure::is_conflict;
+use crate::front::transaction::stamps::check_not_newer;
 use crate::transactions::locks::{FamilyLocks, LockMode, Owner, Patience};
 use crate::transactions::{TransactionOptions, Use};
 
@@ -160,6 +161,20 @@ impl Locks {
 }
 
 impl Transaction {
+    /// From now on families with timestamps are read as of this one. A key that the transaction
+    /// claims from then on must not have a newer version (`Busy`).
+    #[doc(alias = "SetReadTimestampForValidation")]
+    pub fn set_read_timestamp(&mut self, timestamp: impl AsRef<[u8]>) {
+        self.stamps.read = Some(timestamp.as_ref().to_vec());
+    }
+
+    /// What the commit writes to families with timestamps gets this one. Such a transaction is not
+    /// committed without.
+    #[doc(alias = "SetCommitTimestamp")]
+    pub fn set_commit_timestamp(&mut self, timestamp: impl AsRef<[u8]>) {
+        self.stamps.commit = Some(timestamp.as_ref().to_vec());
+    }
+
     /// Claims `key`: from now on no other transaction may write it, or the commit will know.
     pub(super) fn claim(&mut self, family: &Family, key: &[u8], claim: Claim) -> Result<()> {
         let claimed = self.claim_key(family, key, claim);
@@ -171,7 +186,7 @@ impl Transaction {
         self.claim_now(family, key, claim)?;
         // Once the key is locked nobody writes a newer version, where keys are.
         if claim.is_validated {
-            self.check_not_newer(family.engine_family(), key)?;
+            check_not_newer(self, family.engine_family(), key)?;
         }
         Ok(())
     }

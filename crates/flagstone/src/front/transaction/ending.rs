@@ -5,7 +5,7 @@ use crate::batch::WriteBatch;
 use crate::db::{ColumnFamily, StreamedValue, Ticker, TwoPhase};
 use crate::front::transaction::closure::is_conflict;
 use crate::front::transaction::control::Control;
-use crate::front::transaction::{Parked, Transaction, TransactionState};
+use crate::front::transaction::{Parked, Transaction, TransactionState, stamps};
 use crate::options::WriteOptions;
 
 impl Transaction {
@@ -164,7 +164,7 @@ impl Transaction {
         let name = locks.name().ok_or_else(|| {
             Error::invalid_argument("give the transaction a name before it is prepared")
         })?;
-        if self.writes_timestamps() {
+        if stamps::writes_timestamps(self) {
             return Err(Error::not_supported(
                 "a transaction that writes to a column family with timestamps cannot be prepared; \
                  commit it",
@@ -226,7 +226,7 @@ impl Transaction {
             return Ok(());
         }
         let streamed = self.batch.streamed().clone();
-        if let Some(mut stamped) = self.stamped_batch()? {
+        if let Some(mut stamped) = stamps::stamped_batch(self)? {
             self.check_unstreamed()?;
             return StreamedValue::write(self.db.engine(), options, &mut stamped, streamed.all());
         }
@@ -250,7 +250,7 @@ impl Transaction {
         let keys = self.tracked.iter().map(|(family, key, tracked)| (family, key, tracked.since));
         let engine = self.db.engine();
         let streamed = self.batch.streamed().clone();
-        let mut stamped = self.stamped_batch()?;
+        let mut stamped = stamps::stamped_batch(self)?;
         if stamped.is_some() {
             self.check_unstreamed()?;
         }

@@ -228,7 +228,7 @@ impl Transaction {
         let over = self.batch.overlay(family.engine_family())?;
         let view = View::clone(family).over(over, self.snapshot.clone());
         Ok(match self.stamps.read() {
-            Some(stamp) if self.stamps_of(family) > 0 => view.as_of(stamp),
+            Some(stamp) if stamps::size_in(family) > 0 => view.as_of(stamp),
             _ => view,
         })
     }
@@ -370,7 +370,7 @@ impl Transaction {
     }
 
     fn reads_of(&self, family: &Family) -> ReadOptions {
-        let stamp = self.stamps.read().filter(|_| self.stamps_of(family) > 0);
+        let stamp = self.stamps.read().filter(|_| stamps::size_in(family) > 0);
         ReadOptions {
             snapshot: self.snapshot.clone(),
             timestamp: stamp.map(<[u8]>::to_vec),

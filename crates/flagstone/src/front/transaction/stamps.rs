@@ -12,8 +12,8 @@ use crate::options::ReadOptions;
 /// What a transaction was told of timestamps.
 #[derive(Default)]
 pub(super) struct TransactionStamps {
-    read: Option<Vec<u8>>,
-    commit: Option<Vec<u8>>,
+    pub(super) read: Option<Vec<u8>>,
+    pub(super) commit: Option<Vec<u8>>,
 }
 
 impl TransactionStamps {
@@ -23,94 +23,82 @@ impl TransactionStamps {
     }
 }
 
-impl Transaction {
-    /// From now on families with timestamps are read as of this one. A key that the transaction
-    /// claims from then on must not have a newer version (`Busy`).
-    #[doc(alias = "SetReadTimestampForValidation")]
-    pub fn set_read_timestamp(&mut self, timestamp: impl AsRef<[u8]>) {
-        self.stamps.read = Some(timestamp.as_ref().to_vec());
-    }
+/// The bytes of a timestamp of the family.
+pub(super) fn size_in(family: &Family) -> usize {
+    family.engine_family().comparator().timestamp_size()
+}
 
-    /// What the commit writes to families with timestamps gets this one. Such a transaction is not
-    /// committed without.
-    #[doc(alias = "SetCommitTimestamp")]
-    pub fn set_commit_timestamp(&mut self, timestamp: impl AsRef<[u8]>) {
-        self.stamps.commit = Some(timestamp.as_ref().to_vec());
+/// Refuses a key that has a version which is newer than what the transaction reads.
+///
+/// # Errors
+/// `Busy`; those of a read.
+pub(super) fn check_not_newer(
+    transaction: &Transaction,
+    family: &ColumnFamily,
+    key: &[u8],
+) -> Result<()> {
+    let order = family.comparator();
+    let size = order.timestamp_size();
+    let Some(read) = transaction.stamps.read.as_ref().filter(|_| size > 0) else { return Ok(()) };
+    timestamp::check_size(family.name(), size, read)?;
+    let engine = transaction.db.engine();
+    let low = engine.full_history_ts_low(family)?.unwrap_or_else(|| vec![0; size]);
+    let all = ReadOptions {
+        timestamp: Some(vec![0xff; size]),
+        iter_start_ts: Some(low),
+        ..ReadOptions::default()
+    };
+    let mut versions = engine.iter_cf(family, &all)?;
+    versions.seek(key);
+    versions.status()?;
+    let is_newer = versions.valid()
+        && order.without_timestamps().compare(versions.key(), key) == Ordering::Equal
+        && order.compare_timestamps(versions.timestamp(), read).is_gt();
+    if !is_newer {
+        return Ok(());
     }
+    let message = format!(
+        "key {} of column family '{}' has a version that is newer than the transaction's read timestamp; roll back, and \
+         begin again",
+        key_in_words(key),
+        family.name()
+    );
+    Err(Error::new(Code::Busy, message))
+}
 
-    /// The bytes of a timestamp of the family.
-    pub(super) fn stamps_of(&self, family: &Family) -> usize {
-        family.engine_family().comparator().timestamp_size()
-    }
+/// Whether it writes to a family with timestamps.
+pub(super) fn writes_timestamps(transaction: &Transaction) -> bool {
+    let families = transaction.db.engine().column_families();
+    let is_stamped = |family: &ColumnFamily| family.comparator().timestamp_size() > 0;
+    families.iter().any(is_stamped)
+        && transaction
+            .batch
+            .batch()
+            .iter()
+            .flatten()
+            .filter_map(|one| one.family())
+            .any(|id| families.iter().any(|family| family.id() == id && is_stamped(family)))
+}
 
-    /// Refuses a key that has a version which is newer than what the transaction reads.
-    ///
-    /// # Errors
-    /// `Busy`; those of a read.
-    pub(super) fn check_not_newer(&self, family: &ColumnFamily, key: &[u8]) -> Result<()> {
-        let order = family.comparator();
-        let size = order.timestamp_size();
-        let Some(read) = self.stamps.read.as_ref().filter(|_| size > 0) else { return Ok(()) };
-        timestamp::check_size(family.name(), size, read)?;
-        let engine = self.db.engine();
-        let low = engine.full_history_ts_low(family)?.unwrap_or_else(|| vec![0; size]);
-        let all = ReadOptions {
-            timestamp: Some(vec![0xff; size]),
-            iter_start_ts: Some(low),
-            ..ReadOptions::default()
-        };
-        let mut versions = engine.iter_cf(family, &all)?;
-        versions.seek(key);
-        versions.status()?;
-        let is_newer = versions.valid()
-            && order.without_timestamps().compare(versions.key(), key) == Ordering::Equal
-            && order.compare_timestamps(versions.timestamp(), read).is_gt();
-        if !is_newer {
-            return Ok(());
-        }
-        let message = format!(
-            "key {} of column family '{}' has a version that is newer than the transaction's read timestamp; roll back, and \
-             begin again",
-            key_in_words(key),
-            family.name()
-        );
-        Err(Error::new(Code::Busy, message))
+/// What is written: keys of families with timestamps get that of the commit. `None` if there
+/// are none.
+///
+/// # Errors
+/// `InvalidArgument` if it is missing, or of another size.
+pub(super) fn stamped_batch(transaction: &Transaction) -> Result<Option<WriteBatch>> {
+    if !writes_timestamps(transaction) {
+        return Ok(None);
     }
-
-    /// Whether it writes to a family with timestamps.
-    pub(super) fn writes_timestamps(&self) -> bool {
-        let families = self.db.engine().column_families();
-        let is_stamped = |family: &ColumnFamily| family.comparator().timestamp_size() > 0;
-        families.iter().any(is_stamped)
-            && self
-                .batch
-                .batch()
-                .iter()
-                .flatten()
-                .filter_map(|one| one.family())
-                .any(|id| families.iter().any(|family| family.id() == id && is_stamped(family)))
-    }
-
-    /// What is written: keys of families with timestamps get that of the commit. `None` if there
-    /// are none.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if it is missing, or of another size.
-    pub(super) fn stamped_batch(&self) -> Result<Option<WriteBatch>> {
-        if !self.writes_timestamps() {
-            return Ok(None);
-        }
-        let Some(stamp) = &self.stamps.commit else {
-            return Err(Error::invalid_argument(
-                "the transaction writes to a column family with timestamps; call set_commit_timestamp first",
-            ));
-        };
-        let families = self.db.engine().column_families();
-        let mut stamped = self.batch.batch().clone();
-        stamped.set_timestamps(stamp, |id| {
-            let family = families.iter().find(|family| family.id() == id);
-            family.map_or(0, |family| family.comparator().timestamp_size())
-        })?;
-        Ok(Some(stamped))
-    }
+    let Some(stamp) = &transaction.stamps.commit else {
+        return Err(Error::invalid_argument(
+            "the transaction writes to a column family with timestamps; call set_commit_timestamp first",
+        ));
+    };
+    let families = transaction.db.engine().column_families();
+    let mut stamped = transaction.batch.batch().clone();
+    stamped.set_timestamps(stamp, |id| {
+        let family = families.iter().find(|family| family.id() == id);
+        family.map_or(0, |family| family.comparator().timestamp_size())
+    })?;
+    Ok(Some(stamped))
 }

@@ -68,10 +68,7 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     }
     let (collected, needs_compaction) = builder.collectors.finish();
     builder.properties.raw.extend(collected);
-    if let Some((oldest, newest)) = builder.bounds.stamps.as_ref().and_then(Stamps::ends) {
-        builder.properties.set(name::TIMESTAMP_MIN, oldest);
-        builder.properties.set(name::TIMESTAMP_MAX, newest);
-    }
+    set_timestamps(&mut builder.properties, builder.bounds.stamps.as_ref());
     fill_properties(&mut builder.properties, settings, &builder.writer, flavor, sizes, tail_start);
     meta.push((meta_name::PROPERTIES, builder.writer.write_raw(&builder.properties.encode())?));
     let metaindex = builder.writer.write_raw(&encode_metaindex(meta))?;
@@ -92,6 +89,13 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
         needs_compaction,
         key_filter: builder.keys.key_filter.map(|mut keys| Filter::new(keys.finish())),
     })
+}
+
+fn set_timestamps(properties: &mut TableProperties, stamps: Option<&Stamps>) {
+    if let Some((oldest, newest)) = stamps.and_then(Stamps::ends) {
+        properties.set(name::TIMESTAMP_MIN, oldest);
+        properties.set(name::TIMESTAMP_MAX, newest);
+    }
 }
 
 /// So many bytes of range deletions a table has room for at most.
