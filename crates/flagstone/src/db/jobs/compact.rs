@@ -254,7 +254,6 @@ impl Jobs {
             inputs: plan.files().map(|(_, file)| file.clone()).collect(),
             tombstones,
             version: job.version.clone(),
-            inputs_flushed_until,
             place: OutputPlace {
                 level: plan.output_level,
                 path_id: plan.path_id,
@@ -290,6 +289,7 @@ impl Jobs {
                     .min()
                     .unwrap_or(0),
                 file_creation_time: kept_creation_time(job),
+                flushed_until: inputs_flushed_until,
             },
             history: history_of(&job.family)
                 .map(|history| History { trim: job.trim.clone(), ..history }),

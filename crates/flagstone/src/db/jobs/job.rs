@@ -33,8 +33,6 @@ pub(in crate::db) struct JobSpec {
     pub(in crate::db) tombstones: Vec<TruncatedRangeTombstones>,
     /// The version whose files are read; blobs are looked up in it, and deeper levels.
     pub(in crate::db) version: Arc<Version>,
-    /// Up to which sequence number the inputs say that tables had all writes of the family.
-    pub(in crate::db) inputs_flushed_until: SequenceNumber,
     pub(in crate::db) place: OutputPlace,
     pub(in crate::db) is_flush: bool,
     /// Whether a filter over the keys is to be kept in memory, where none is written.
@@ -125,6 +123,8 @@ pub(in crate::db) struct Inherited {
     pub(in crate::db) oldest_ancestor_time: u64,
     /// When the tables are said to have been created, in seconds since 1970; 0 for now.
     pub(in crate::db) file_creation_time: u64,
+    /// Up to which sequence number the inputs say that tables had all writes of the family.
+    pub(in crate::db) flushed_until: SequenceNumber,
 }
 
 impl Inherited {
@@ -176,7 +176,6 @@ impl JobSpec {
             inputs: Vec::new(),
             tombstones,
             version,
-            inputs_flushed_until: 0,
             place: OutputPlace::LEVEL0,
             is_flush: true,
             wants_key_filter: false,
@@ -205,7 +204,7 @@ impl JobSpec {
         let in_memory = now.generations().filter_map(|mem| mem.first_sequence()).min();
         let largest = self.version.largest_seqno();
         let in_version = in_memory.map_or(largest, |oldest| largest.min(oldest.saturating_sub(1)));
-        in_version.max(self.inputs_flushed_until)
+        in_version.max(self.inherited.flushed_until)
     }
 
     /// Whether its tables may be marked for compaction. Not those that a compaction rewrites in

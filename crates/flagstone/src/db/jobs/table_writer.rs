@@ -24,7 +24,7 @@ use crate::db::jobs::{deletions, table_settings};
 use crate::db::tree::output::JobOutput;
 use crate::env::WritableFile;
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
-use crate::sst::{Filter, ReadCacheHits, TableBuilder};
+use crate::sst::{Filter, ReadCacheHits, TableBuilder, TableProperties};
 
 /// A table being written.
 struct OpenTable {
@@ -338,9 +338,7 @@ impl<'a> TableWriter<'a> {
             open.builder.note_flushed_until(spec.flushed_until());
         }
         let summary = open.builder.finish()?;
-        let stamps = summary.properties.timestamps();
-        let (min_timestamp, max_timestamp) =
-            stamps.map_or_else(Default::default, |(min, max)| (min.to_vec(), max.to_vec()));
+        let (min_timestamp, max_timestamp) = timestamps_of(&summary.properties);
         self.output.counts.raw_bytes +=
             summary.properties.raw_key_size + summary.properties.raw_value_size;
         output::sync_output(inner, spec, &*open.file)?;
@@ -385,4 +383,10 @@ impl<'a> TableWriter<'a> {
         self.output.tables.push(meta.with_checksum(checksum));
         Ok(())
     }
+}
+
+/// The oldest and the newest timestamp of a table's keys; empty if these have none.
+fn timestamps_of(properties: &TableProperties) -> (Vec<u8>, Vec<u8>) {
+    let stamps = properties.timestamps();
+    stamps.map_or_else(Default::default, |(min, max)| (min.to_vec(), max.to_vec()))
 }

@@ -77,10 +77,8 @@ impl Tree {
         let mut memtables = Vec::new();
         for known in families.values_mut() {
             let listed = versions.family(known.family.id).expect("open");
-            let (version, now_us) = (listed.current.clone(), self.context.env.clock.now_us());
-            known.install_history_low(listed.full_history_ts_low.as_deref(), now_us);
-            self.disk.note_all(&version);
-            known.install(version, now_us);
+            self.disk.note_all(&listed.current);
+            known.install_listed(listed, self.context.env.clock.now_us());
             known.compacting.forced_gc_below = self.file_numbers.next();
             memtables.push((known.family.clone(), known.mem.clone()));
         }

@@ -15,7 +15,7 @@ use crate::db::tree::pressures::Remembered;
 use crate::db::tree::promise::Punching;
 use crate::db::tree::waiting_deletions::WaitingDeletions;
 use crate::iter::HistoryEpoch;
-use crate::manifest::Version;
+use crate::manifest::{self, Version};
 use crate::options::FlushReason;
 
 /// A full memtable on its way to a table file.
@@ -142,10 +142,17 @@ impl FamilyState {
         self.install_in(past, version, now_us);
     }
 
+    /// The same for what a MANIFEST lists, timestamps included.
+    pub(in crate::db) fn install_listed(&mut self, listed: &manifest::Family, now_us: u64) {
+        let past = self.family.current.load().past;
+        let low = listed.full_history_ts_low.as_deref().map(Arc::from);
+        self.install_with(low, past, listed.current.clone(), now_us);
+    }
+
     /// Holds readers to timestamps that are not older than this one.
-    pub(in crate::db) fn install_history_low(&mut self, low: Option<&[u8]>, now_us: u64) {
+    pub(in crate::db) fn install_history_low(&mut self, low: &[u8], now_us: u64) {
         let current = self.family.current.load_full();
-        self.install_with(low.map(Arc::from), current.past, current.version.clone(), now_us);
+        self.install_with(Some(low.into()), current.past, current.version.clone(), now_us);
     }
 
     fn install_in(&mut self, past: HistoryEpoch, version: Arc<Version>, now_us: u64) {

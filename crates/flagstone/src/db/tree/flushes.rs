@@ -467,7 +467,7 @@ impl Tree {
         known.note_deleted(&output.deleted, &version);
         let now_us = self.context.env.clock.now_us();
         if let Some(low) = raised_low(&part.family, output) {
-            known.install_history_low(Some(&low), now_us);
+            known.install_history_low(&low, now_us);
         }
         if output.is_filtered {
             known.install_another_past(version, now_us)

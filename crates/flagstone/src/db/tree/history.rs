@@ -40,7 +40,7 @@ pub(in crate::db) fn raise_history_low(
     tree.apply_edits(&mut state, vec![edit], &[])?;
     let now = tree.context.env.clock.now_us();
     if let Some(known) = state.families.get_mut(&family.id) {
-        known.install_history_low(Some(low), now);
+        known.install_history_low(low, now);
     }
     Ok(())
 }

@@ -171,22 +171,17 @@ impl Commit {
             .ok_or_else(|| Error::new(Code::ShutdownInProgress, "the database is closed"))
     }
 
-    /// Whether the active WAL does not say yet how long all families' timestamps are.
-    #[inline]
-    pub(in crate::db::writing) fn lacks_stamped_families(&self) -> bool {
-        let wal = self.log.writer.as_ref();
-        wal.is_some_and(|wal| wal.stamped_families() < self.stamped_families.len())
-    }
-
-    /// Has the active WAL say so.
+    /// Has the active WAL say how long all families' timestamps are, unless it does.
     ///
     /// # Errors
     /// As [`wal::Writer::add_record`].
+    #[inline]
     pub(in crate::db::writing) fn log_stamped_families(&mut self, gathers: bool) -> Result<()> {
-        let Self { log, stamped_families, .. } = self;
-        match &mut log.writer {
-            Some(wal) => wal.add_timestamp_sizes(stamped_families, gathers),
-            None => Ok(()),
+        match &mut self.log.writer {
+            Some(wal) if wal.stamped_families() < self.stamped_families.len() => {
+                wal.add_timestamp_sizes(&self.stamped_families, gathers)
+            }
+            _ => Ok(()),
         }
     }
 

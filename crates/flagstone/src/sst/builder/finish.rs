@@ -32,10 +32,8 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     }
     if let Some((handle, size, elements)) = filter {
         let partitioned = settings.partition_filters;
-        meta.push((
-            if partitioned { meta_name::PARTITIONED_FILTER } else { meta_name::FULL_FILTER },
-            handle,
-        ));
+        let name = if partitioned { meta_name::PARTITIONED_FILTER } else { meta_name::FULL_FILTER };
+        meta.push((name, handle));
         builder.properties.filter_size = size;
         builder.properties.num_filter_entries = elements;
     }

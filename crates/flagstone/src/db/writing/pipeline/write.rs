@@ -335,11 +335,9 @@ impl Pipeline {
         tail: Option<Suffix>,
         joins_sync: bool,
     ) -> Result<()> {
-        let lacks_stamps = commit.lacks_stamped_families();
         let wal = commit.wal()?;
-        let before = wal.offset();
-        let is_first = wal.written() == before;
-        let noted = if lacks_stamps { commit.log_stamped_families(joins_sync) } else { Ok(()) };
+        let (before, is_first) = (wal.offset(), wal.written() == wal.offset());
+        let noted = commit.log_stamped_families(joins_sync);
         let wal = commit.wal()?;
         let added = if noted.is_err() {
             noted
