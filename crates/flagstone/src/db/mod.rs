@@ -102,7 +102,9 @@ pub use reading::get_range::ValuePart;
 pub use reading::iterate::Iter;
 pub use reading::value::Value;
 pub use reading::value_reader::ValueReader;
-pub(crate) use settings::{compression_options, leveled_settings, table_builder_settings};
+pub(crate) use settings::{
+    compression_options, leveled_settings, strips_timestamps, table_builder_settings,
+};
 pub use space::SpaceUsage;
 pub use statistics::{Statistics, Ticker};
 pub use stats_history::StatsSnapshot;

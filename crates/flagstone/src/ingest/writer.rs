@@ -16,7 +16,7 @@ use crate::base::{
     ColumnFamilyId, Comparator, Crc32cFileChecksums, DataPaths, Error, FileChecksumFactory,
     FileChecksums, FileNumber, InternalKeyBuf, Result, ValueType, WideColumns, timestamp,
 };
-use crate::db::{compression_options, leveled_settings, table_builder_settings};
+use crate::db::{compression_options, leveled_settings, strips_timestamps, table_builder_settings};
 use crate::env::{Env, IoMode, Names, NewNames, WritableFile, directory_of, read_for_checksum};
 use crate::options::ColumnFamilyOptions;
 use crate::sst::filter::WrittenBy;
@@ -126,8 +126,14 @@ impl SstFileWriter {
     /// database may hold a link to it.
     ///
     /// # Errors
-    /// `InvalidArgument` if options contradict each other; `IoError`.
+    /// `InvalidArgument` if options contradict each other; `NotSupported` for keys whose timestamps
+    /// are not to be in tables; `IoError`.
     pub fn create(path: impl AsRef<Path>, options: &SstFileWriterOptions) -> Result<Self> {
+        if strips_timestamps(&options.family) {
+            return Err(Error::not_supported(
+                "a table to be ingested has its keys' timestamps; set persist_user_defined_timestamps",
+            ));
+        }
         let (path, fs) = (path.as_ref(), &options.env.fs);
         let name = Names::new(fs.clone()).before_making(&directory_of(path));
         match fs.remove(path) {

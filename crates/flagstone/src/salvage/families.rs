@@ -15,8 +15,8 @@ use super::losses::Losses;
 use super::tombstones::{Cover, Tombstones};
 use super::unknown::{KeyRange, UnknownTable};
 use crate::base::{
-    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, InternalKeyBuf, Result,
-    SequenceNumber,
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf,
+    Result, SequenceNumber,
 };
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{TableProperties, TableRemains};
@@ -264,6 +264,17 @@ impl Families {
 
     /// The comparator of that name; the default one where none is told.
     fn comparator(&self, name: Option<&str>) -> Result<Comparator> {
+        let comparator = self.named_comparator(name)?;
+        if comparator.timestamp_size() > 0 {
+            return Err(Error::not_supported(format!(
+                "comparator '{}': column families with timestamps are not salvaged",
+                comparator.name()
+            )));
+        }
+        Ok(comparator)
+    }
+
+    fn named_comparator(&self, name: Option<&str>) -> Result<Comparator> {
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return Ok(self.options.comparator.clone());
         };

@@ -78,6 +78,7 @@ const PROGRESS_INTERVAL: u64 = 10_000;
 /// # Errors
 /// - `InvalidArgument`: `target` has files, or `source` holds nothing of a database; a comparator
 ///   is not known.
+/// - `NotSupported`: a family has timestamps.
 /// - `Busy`: the source is open elsewhere.
 /// - `IoError`: the source's own directory cannot be listed, or the target not written. Its files
 ///   are then removed.

@@ -3,5 +3,6 @@
 
 mod memory_only;
 mod model;
+mod moving;
 mod referee;
 mod stories;

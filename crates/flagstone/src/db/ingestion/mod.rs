@@ -34,6 +34,7 @@ use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
 use crate::db::ingestion::candidate::{Candidate, Origin};
 use crate::db::ingestion::files::BroughtIn;
+use crate::db::settings::strips_timestamps;
 use crate::db::tree::ingestion::{self, Arriving};
 use crate::options::{FileInfo, FlushReason, IngestExternalFileOptions, IngestionInfo};
 
@@ -85,6 +86,12 @@ fn check_families(inner: &DbInner, groups: &[ExternalFiles]) -> Result<()> {
         inner.disk.check_owner(&group.family.0)?;
         group.family.0.check_alive()?;
         let name = group.family.name();
+        if strips_timestamps(&group.family.options()) {
+            let message = format!(
+                "column family '{name}' has no timestamps in tables (persist_user_defined_timestamps): it takes none in"
+            );
+            return Err(Error::not_supported(message));
+        }
         if group.atomic_replace_range.is_some() && group.family.0.order.timestamp_size() > 0 {
             let message = format!(
                 "a range of column family '{name}' cannot be replaced: its keys have timestamps; delete the range as of one, and \
