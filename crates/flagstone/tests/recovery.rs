@@ -133,16 +133,17 @@ fn a_log_with_keys_that_are_too_short_for_their_timestamps_is_damaged() {
 /// A WAL that says that the keys of a family end in timestamps of eight bytes, and puts a key of
 /// the default one.
 fn log_with_timestamps(env: &Env, family: u32, key: &[u8]) {
-    let create = |path| env.fs.create_writable(Path::new(path), IoMode::Buffered).unwrap();
+    let create = |path| env.fs.create_writable(Path::new(path), IoMode::Buffered).expect("written");
     let scratch = create("/db/scratch");
-    let mut writer = Writer::new(scratch, FileNumber(77), WriterOptions::default()).unwrap();
+    let mut writer =
+        Writer::new(scratch, FileNumber(77), WriterOptions::default()).expect("written");
     let mut batch = WriteBatch::new();
-    batch.put(key, b"value").unwrap();
+    batch.put(key, b"value").expect("written");
     batch.set_sequence(1);
-    writer.add_record(batch.data()).unwrap();
-    let record = read_file(&*env.fs, Path::new("/db/scratch"), 1 << 20).unwrap();
+    writer.add_record(batch.data()).expect("written");
+    let record = read_file(&*env.fs, Path::new("/db/scratch"), 1 << 20).expect("written");
     let log = [timestamp_sizes(family, 8), record].concat();
-    create("/db/000077.log").write_at(0, &log).unwrap();
+    create("/db/000077.log").write_at(0, &log).expect("written");
 }
 
 /// Who forgot the merge operator opened the database, and lost the log from the first merge on; of

@@ -31,6 +31,7 @@ use crate::db::exports::brought::Brought;
 use crate::db::exports::source::Source;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
+use crate::db::tree::history::raise_history_low;
 use crate::db::tree::ingestion;
 use crate::manifest::VersionEdit;
 use crate::options::{ColumnFamilyOptions, ImportColumnFamilyOptions};
@@ -138,6 +139,8 @@ impl Import<'_> {
         for source in &sources {
             brought.bring(source, &mut files, how.move_files)?;
         }
+        let low = history_low_of(&sources, options);
+        files.full_history_ts_low.clone_from(&low);
         brought.sync()?;
         let held_back = inner.pipeline.hold_back_writes()?;
         inner.pipeline.sync_wal()?;
@@ -148,11 +151,20 @@ impl Import<'_> {
             brought.keep();
         }
         let family = outcome?;
+        if let Some(low) = low {
+            raise_history_low(&inner.tree, &family, &low)?;
+        }
         if how.move_files {
             sources.iter().for_each(Source::remove);
         }
         Ok(family)
     }
+}
+
+/// As of which timestamp all sources can be read.
+fn history_low_of(sources: &[Source], options: &ColumnFamilyOptions) -> Option<Vec<u8>> {
+    let lows = sources.iter().filter_map(|source| source.family().full_history_ts_low.as_ref());
+    lows.max_by(|a, b| options.comparator.compare_timestamps(a, b)).cloned()
 }
 
 /// # Errors
@@ -167,7 +179,8 @@ fn check_disjoint(sources: &[Source], options: &ColumnFamilyOptions) -> Result<(
         let Some((smallest, largest)) = source.bounds() else { continue };
         let overlaps = |other: &&Source| {
             other.bounds().is_some_and(|(first, last)| {
-                user.compare(first, largest).is_le() && user.compare(smallest, last).is_le()
+                user.compare_keys(first, largest).is_le()
+                    && user.compare_keys(smallest, last).is_le()
             })
         };
         if let Some(other) = sources[..at].iter().find(overlaps) {

@@ -10,6 +10,7 @@ use crate::base::{
 use crate::blob::{BlobFileReader, BlobFileScan};
 use crate::db::DbInner;
 use crate::db::exports::ExportedFamily;
+use crate::db::settings::strips_timestamps;
 use crate::db::tree::directories::{exists, is_database};
 use crate::env::{Env, FileLock, FileSystem, IoMode, RandomAccessFile};
 use crate::manifest::{
@@ -63,6 +64,14 @@ impl Source {
             num_levels: options.sanitized().num_levels as usize,
         };
         let family = read_family(&**fs, directory, spec)?;
+        let is_stripped = |file: &Arc<TableFile>| !file.meta.user_timestamps_persisted;
+        if options.comparator.timestamp_size() > 0
+            && (strips_timestamps(options)
+                || family.current.files().any(|(_, file)| is_stripped(file)))
+        {
+            let message = "a column family whose tables have no timestamps is not imported";
+            return Err(Error::not_supported(message).at(directory));
+        }
         let directory = directory.clone();
         let source = Self { fs: fs.clone(), directory, family, _lock: lock };
         source.check_wals(env, how.move_files)?;
