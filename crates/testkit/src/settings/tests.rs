@@ -33,12 +33,8 @@ fn every_option_is_drawn_or_left_out_for_a_reason() {
     // Histories that prepare transactions have the first in any case. The second is on where
     // `allow_ingest_behind` is. The third is a directory of the machine, and the fourth for keys
     // with timestamps, which histories do not have.
-    const ELSEWHERE: [&str; 4] = [
-        "allow_2pc",
-        "cf_allow_ingest_behind",
-        "db_log_dir",
-        "persist_user_defined_timestamps",
-    ];
+    const ELSEWHERE: [&str; 4] =
+        ["allow_2pc", "cf_allow_ingest_behind", "db_log_dir", "persist_user_defined_timestamps"];
     let left_out = [&TOGETHER[..], &ABOUT_OPENING, &ELSEWHERE].concat();
     let rows = flagstone::options::names::rows().map(|row| row.name);
     let missing: Vec<_> = rows
