@@ -8,7 +8,6 @@ use crate::abi::{Mut, Result, Tagged, handles};
 use crate::api::{c_api, destroys};
 use crate::cache::{CacheOptions, ClockCacheOptions};
 use crate::db::Db;
-use crate::options::Options;
 
 /// Where caches would have their memory from.
 pub struct MemoryAllocator;

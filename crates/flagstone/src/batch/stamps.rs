@@ -234,13 +234,15 @@ impl WriteBatch {
     ///
     /// # Errors
     /// `InvalidArgument` if the timestamp has another size, or for an operation that no family with
-    /// timestamps takes (an entity). Nothing has changed then.
+    /// timestamps takes (an entity); `Corruption` if an operation does not match its checksum.
+    /// Nothing has changed then.
     #[doc(alias = "UpdateTimestamps")]
     pub fn set_timestamps(
         &mut self,
         stamp: impl AsRef<[u8]>,
         size_of: impl Fn(ColumnFamilyId) -> usize,
     ) -> Result<()> {
+        self.verify_checksum()?;
         let stamp = stamp.as_ref();
         let mut all = Self::with_capacity(self.byte_size() + self.count() as usize * stamp.len());
         all.set_sequence(self.sequence());

@@ -504,9 +504,14 @@ impl WriteBatch {
         &mut self.stamps
     }
 
-    /// Takes the operations of another batch in the place of its own. Save points are gone.
+    /// Takes the operations of another batch in the place of its own, with checksums if its own had
+    /// some. Save points are gone.
     pub(super) fn replace_operations(&mut self, other: Self) {
+        let is_protected = self.is_protected();
         *self = other;
+        if is_protected {
+            self.protect();
+        }
     }
 
     fn take_save_point(&mut self) -> Result<SavePoint> {

@@ -43,3 +43,13 @@ fn each_bit_of_each_operation_is_covered() {
     protection.verify(&batch.body()[..batch.body().len() - 1]).unwrap_err();
     protection.verify(&[batch.body(), b"x"].concat()).unwrap_err();
 }
+
+#[test]
+fn operations_that_get_timestamps_stay_covered() {
+    let mut batch = protected();
+    batch.set_timestamps([7; 8], |cf| if cf == ColumnFamilyId(7) { 8 } else { 0 }).unwrap();
+    assert!(batch.is_protected());
+    batch.verify_checksum().unwrap();
+    batch.put("later", "1").unwrap();
+    batch.verify_checksum().unwrap();
+}
