@@ -311,6 +311,13 @@ impl<'a> TableWriter<'a> {
         deletions::bytes_below(inner, &spec.family, version, level, tombstones)
     }
 
+    /// For what listeners are told.
+    fn note_properties(&mut self, number: FileNumber, properties: &TableProperties) {
+        if self.job.inner.context.events.has_listeners() {
+            self.output.properties.push((number, Arc::new(properties.clone())));
+        }
+    }
+
     /// Finishes the open table, before what begins with the user key `next`.
     fn finish(&mut self, next: Option<&[u8]>) -> Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
@@ -345,10 +352,7 @@ impl<'a> TableWriter<'a> {
         if let Some(entries) = &open.entries {
             written::check_written(inner, &spec.family, open.file.path(), summary.size, entries)?;
         }
-        if inner.context.events.has_listeners() {
-            let properties = Arc::new(summary.properties.clone());
-            self.output.properties.push((open.number, properties));
-        }
+        self.note_properties(open.number, &summary.properties);
         let checksum = self.job.unfinished.checksum_of(open.number, &*open.file, summary.size)?;
         self.note_to_open(open.number, summary.is_cached, summary.key_filter);
         let covered = self.note_deleted(open.number, (&smallest, &largest), &bounds.tombstones);

@@ -3,6 +3,7 @@
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, SequenceNumber};
 use crate::batch::WriteBatch;
+use crate::db::family::Family;
 use crate::db::tree::Tree;
 use crate::db::writing::commit::{Destination, Pins};
 use crate::db::writing::operations;
@@ -84,5 +85,14 @@ impl Pipeline {
             };
             sequence += u64::from(operations::insert(&to.mem, &operation, sequence, order, merge));
         }
+    }
+}
+
+/// Tells scans, in the order of the writes, which keys a batch sets.
+#[cold]
+pub(super) fn watch(family: &Family, batch: &WriteBatch, first: SequenceNumber) {
+    let operations = batch.iter().map_while(Result::ok);
+    for operation in operations.filter(|operation| operation.family() == Some(family.id)) {
+        family.dead_ranges.write(first - 1, operation.key_set());
     }
 }

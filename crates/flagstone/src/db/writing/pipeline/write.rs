@@ -30,6 +30,7 @@ use crate::db::statistics::Ticker;
 use crate::db::writing::commit::{Commit, Pins};
 use crate::db::writing::condition::Condition;
 use crate::db::writing::direct_blob::{BlobsOfBatch, OwnFile, Source};
+use crate::db::writing::pipeline::insert::watch;
 use crate::db::writing::pipeline::insertions::Turn;
 use crate::db::writing::pipeline::named::NamedFamilies;
 use crate::db::writing::pipeline::steps::{CommitEnv, Committed, Numbers, Steps, is_sync_awaited};
@@ -586,15 +587,6 @@ impl<'a> CommitEnv for Locked<'a, '_, '_> {
     #[inline]
     fn take_turn(&mut self, publishes: Option<SequenceNumber>) -> Turn<'a> {
         self.pipeline.insertions.begin(&mut self.commit.turns, publishes)
-    }
-}
-
-/// Tells scans, in the order of the writes, which keys a batch sets.
-#[cold]
-fn watch(family: &Family, batch: &WriteBatch, first: SequenceNumber) {
-    let operations = batch.iter().map_while(Result::ok);
-    for operation in operations.filter(|operation| operation.family() == Some(family.id)) {
-        family.dead_ranges.write(first - 1, operation.key_set());
     }
 }
 
