@@ -195,12 +195,13 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Where the merged cursor, whose entry is hidden, may go on: at the first version of its key
     /// that the scan sees, or at the same key's older versions.
     pub(super) fn aim_at_visible_version(&mut self) {
-        let user_key = self.inner.key().user_key().to_vec();
         if self.is_too_new() {
+            let user_key = self.inner.key().user_key().to_vec();
             let size = self.settings.as_of.as_ref().map_or(0, AsOf::size);
             self.aim_at_first_visible(timestamp::strip(&user_key, size));
         } else {
-            self.seek_key.set(&user_key, self.settings.snapshot, ValueType::FOR_SEEK);
+            let user_key = self.inner.key().user_key();
+            self.seek_key.set(user_key, self.settings.snapshot, ValueType::FOR_SEEK);
         }
     }
 
