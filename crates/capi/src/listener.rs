@@ -10,7 +10,7 @@ use flagstone::reports::{
 use flagstone::{EventListener, reports};
 use flagstone_rocksdb as rdb;
 
-use crate::abi::{Destructor, Handle, State, Tagged, calling, handles, make};
+use crate::abi::{Destructor, Handle, Own, State, Tagged, calling, handles, make, or_abort};
 use crate::api::{c_api, destroys};
 use crate::db::Db;
 use crate::event_infos::{IngestedInfo, MemtableInfo, Part, StallInfo, Status};
@@ -143,8 +143,10 @@ c_api! {
         })))
     }
 
-    fn rocksdb_options_add_eventlistener(o: &mut Options, listener: &Listener) {
-        o.rdb.db.listeners.push(listener.0.clone());
+    fn rocksdb_options_add_eventlistener(o: &mut Options, listener: Own<Listener>) {
+        if let Some(listener) = or_abort("listener", listener.get()) {
+            o.rdb.db.listeners.push(listener.0);
+        }
     }
 
     fn rocksdb_sst_partitioner_fixed_prefix_factory_create(

@@ -2528,8 +2528,9 @@ ROCKSDB_API void rocksdb_sstfilewriter_delete_with_ts(
     rocksdb_sstfilewriter_t* writer, const char* key, size_t keylen, const char* ts, size_t tslen,
     char** errptr);
 
-/* Listeners. Calls come one at a time, in order. A listener is not told of which database it hears:
-   `rocksdb_t*` is NULL. What it is told of lives during the call. */
+/* Listeners. Calls come one at a time, in order. A listener does not learn which database calls
+   it: `rocksdb_t*` is NULL. Options take a listener that is added to them: it is destroyed with the last
+   of these options and their databases, not by the program. What it is told of lives during the call. */
 
 typedef void (*on_flush_begin_cb)(void*, rocksdb_t*, const rocksdb_flushjobinfo_t*);
 typedef void (*on_flush_completed_cb)(void*, rocksdb_t*, const rocksdb_flushjobinfo_t*);
@@ -2819,9 +2820,6 @@ ROCKSDB_API void rocksdb_sst_partitioner_factory_destroy(rocksdb_sst_partitioner
 ROCKSDB_API void rocksdb_options_set_sst_partitioner_factory(
     rocksdb_options_t*, rocksdb_sst_partitioner_factory_t*);
 
-/* Calls of the header for what there is not, where a binding needs the symbol. Where a call has a
-   place for an error, it says so; otherwise the opening of a database does, or nothing has an
-   effect. */
 /* What files take, how fast they are removed, and their checksums. */
 
 ROCKSDB_API void rocksdb_sst_file_manager_destroy(rocksdb_sst_file_manager_t* sfm);

@@ -156,7 +156,6 @@ int main(int count, char** arguments) {
       &counts, destroy, on_flush_begin, on_flush, on_compaction_begin, on_compaction, on_part_begin,
       on_part, on_ingested, NULL, NULL, on_sealed);
   rocksdb_options_add_eventlistener(options, listener);
-  rocksdb_eventlistener_destroy(listener);
   CHECK(destroyed == 0);
   rocksdb_t* db = rocksdb_open(options, path, &error);
   CHECK(error == NULL);

@@ -37,8 +37,8 @@ impl NamedChoice for InfoLogLevel {
 
 /// Takes the messages of a database.
 pub trait Logger: Send + Sync {
-    /// Takes a message without a line break at its end. Threads of the database call this, one at
-    /// a time. It must not call the database.
+    /// Takes a message without a line break at its end. Threads of a database call this, one at a
+    /// time; those of another database may at the same time. It must not call the database.
     fn log(&self, level: InfoLogLevel, message: &str);
 }
 

@@ -43,9 +43,9 @@ pub const OWN: &[&str] = &[
 ];
 
 /// Settings of RocksDB none of whose values changes what is stored, how safe it is, or results that
-/// a user would look for here. They concern how RocksDB's threads wait
-/// for each other, which parts of tables stay in memory, what it opens and checks when, and
-/// its callbacks. Applications set many of them.
+/// a user would look for here. They concern how RocksDB's threads wait for each
+/// other, which parts of tables stay in memory, what it opens and checks when, and its callbacks.
+/// Applications set many of them.
 pub const INERT: &[&str] = &[
     "access_hint_on_compaction_start",
     "advise_random_on_open",

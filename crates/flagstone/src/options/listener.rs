@@ -121,7 +121,8 @@ pub trait EventListener: Send + Sync {
 
     /// Whether the calls about single reads and writes of files are wanted, from
     /// [`EventListener::on_file_read_finish`] to [`EventListener::on_io_error`]. Asked once, when
-    /// the database is opened. If so, WALs are not written through mappings.
+    /// the database is opened. If so, WALs are not written through mappings. Secondaries and
+    /// followers make no such calls.
     fn should_be_notified_on_file_io(&self) -> bool {
         false
     }

@@ -21,6 +21,8 @@ pub(super) struct LogFiles {
     /// The numbers in the names of older logs.
     old: BTreeSet<u64>,
     state: State,
+    /// Messages that could not be written since the last that was.
+    lost: u64,
 }
 
 enum State {
@@ -34,6 +36,8 @@ enum State {
 struct OpenFile {
     file: Arc<dyn WritableFile>,
     size: u64,
+    /// Bytes of the head, which may be larger than a file should be.
+    head_size: u64,
     begun_at: u64,
 }
 
@@ -48,23 +52,45 @@ impl LogFiles {
             head: String::new(),
             old: BTreeSet::new(),
             state: State::NotBegun,
+            lost: 0,
         }
     }
 
-    pub(super) fn set_head(&mut self, head: &str) {
+    /// Begins the log with these messages, and each file that follows with the same lines.
+    pub(super) fn write_head(&mut self, head: &str, messages: &[String]) {
         self.head = head.to_string();
+        let micros = self.env.clock.unix_micros();
+        let lines: String = messages.iter().map(|message| line(micros, message)).collect();
+        self.write_or_give_up(&lines, micros);
+        if let State::Open(open) = &mut self.state {
+            open.head_size = open.size;
+        }
     }
 
     /// Appends a message as a line with time and thread.
     pub(super) fn append(&mut self, message: &str) {
         let micros = self.env.clock.unix_micros();
-        let thread = std::thread::current();
-        let thread = thread.name().unwrap_or("unnamed").replace(' ', "-");
-        let line = format!("{} {thread} {message}\n", time_text(micros));
-        if let Err(error) = self.write_line(&line, micros) {
-            let path = self.path.display();
+        if self.lost > 0 {
+            let lost = format!("{} messages before this one could not be written", self.lost);
+            if self.write_line(&line(micros, &lost), micros).is_ok() {
+                self.lost = 0;
+            }
+        }
+        self.write_or_give_up(&line(micros, message), micros);
+    }
+
+    /// A file that cannot be begun is given up; a write is tried again with the next message.
+    fn write_or_give_up(&mut self, lines: &str, micros: u64) {
+        let Err(error) = self.write_line(lines, micros) else { return };
+        let path = self.path.display();
+        if matches!(self.state, State::NotBegun) {
             tracing::warn!(%error, %path, "the info log is given up until the next opening");
             self.state = State::Ended(None);
+        } else {
+            if self.lost == 0 {
+                tracing::warn!(%error, %path, "the info log misses messages");
+            }
+            self.lost += 1;
         }
     }
 
@@ -94,7 +120,7 @@ impl LogFiles {
 
     fn is_full(&self, open: &OpenFile, seconds: u64) -> bool {
         let age = seconds.saturating_sub(open.begun_at);
-        (self.size_max > 0 && open.size >= self.size_max)
+        (self.size_max > 0 && open.size - open.head_size >= self.size_max)
             || (self.seconds_max > 0 && age >= self.seconds_max)
     }
 
@@ -116,9 +142,10 @@ impl LogFiles {
             remove_if_there(&*fs, &self.old_path(oldest))?;
         }
         let file = fs.create_writable(&self.path, IoMode::Buffered)?;
-        let mut open = OpenFile { file, size: 0, begun_at: micros / 1_000_000 };
+        let mut open = OpenFile { file, size: 0, head_size: 0, begun_at: micros / 1_000_000 };
         if !is_first {
             open.write(&self.head)?;
+            open.head_size = open.size;
         }
         self.state = State::Open(open);
         Ok(())
@@ -153,6 +180,12 @@ impl OpenFile {
         self.size += text.len() as u64;
         Ok(())
     }
+}
+
+fn line(micros: u64, message: &str) -> String {
+    let thread = std::thread::current();
+    let thread = thread.name().unwrap_or("unnamed").replace(' ', "-");
+    format!("{} {thread} {message}\n", time_text(micros))
 }
 
 /// Where the log of the database lies.

@@ -4,7 +4,7 @@
 //! - `head`: what a log begins with; `told`: what is written of events
 //!
 //! **Invariants**
-//! - No log harms a database: one that cannot be written is given up, with a warning to `tracing`.
+//! - No log harms a database: what cannot be written is missing, with a warning to `tracing`.
 //! - Only who holds the LOCK renames or begins files.
 
 mod file;
@@ -86,10 +86,12 @@ impl InfoLogger {
             return;
         }
         let head = head::text(options, families);
+        let messages = head::messages(&head);
         if let Target::File(files) = &self.target {
-            files.lock().set_head(&head);
+            files.lock().write_head(&head, &messages);
+        } else {
+            messages.iter().for_each(|message| self.say(InfoLogLevel::Header, message));
         }
-        head::messages(&head).iter().for_each(|line| self.say(InfoLogLevel::Header, line));
     }
 
     /// Writes the counters if they were not for `period` seconds; 0 for never.

@@ -40,8 +40,11 @@ pub(in crate::db) fn note_sealed(
     });
 }
 
-/// A flush or compaction has ended.
+/// A flush or compaction has ended. Looks at all families, which the info log does not need.
 pub(in crate::db) fn note_job_ended(tree: &Tree, state: &State) {
+    if !tree.context.events.has_program_listeners() {
+        return;
+    }
     let percent = |known: &FamilyState| {
         let options = known.family.options.load();
         let version = &known.family.current.load().version;

@@ -7,9 +7,9 @@ use crate::db::reading::unchanged::Unchanged;
 
 /// Follows one write; see [`Db::write_with_callback`](crate::Db::write_with_callback).
 ///
-/// The first two calls come under the commit lock, so all other writers wait for them. They may
-/// read from the database, but must neither write nor wait for another writer, a flush or a
-/// compaction: they would wait for ever.
+/// Other writers wait for the calls, the first two of which come under the commit lock. Each may
+/// get keys and iterate, but must neither write nor flush, ask for memory usage or WALs, or wait
+/// for another writer, a flush or a compaction: it would wait for ever.
 ///
 /// ```
 /// use flagstone::{Db, Error, Result, WriteBatch, WriteCallback, WriteOptions};
