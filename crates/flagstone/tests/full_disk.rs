@@ -12,7 +12,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, IoMode};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions,
-    Options, WriteOptions, load_latest,
+    InfoLog, Options, WriteOptions, load_latest,
 };
 use parking_lot::Mutex;
 use testkit::fault::{Call, FaultFs, Injection, OPTIONS_FILE_CALLS, Plan, Sort};
@@ -110,6 +110,8 @@ impl Small {
             .expect("no directory");
         let mut options =
             Options { env: steps::world(Arc::new(fs.clone()), 1), ..Options::default() };
+        // The stories count bytes, which are not to be those of a log.
+        options.info_log = InfoLog::Off;
         options.create_if_missing = true;
         options
             .set_all(
