@@ -48,7 +48,8 @@ impl Damage {
 
     /// Does something to a file.
     pub fn inflict(&mut self, random: &mut Rng, files: &mut Files) {
-        let names: Vec<String> = files.keys().filter(|name| *name != "LOCK").cloned().collect();
+        let is_data = |name: &&String| *name != "LOCK" && !file_name(name).starts_with("LOG");
+        let names: Vec<String> = files.keys().filter(is_data).cloned().collect();
         // Files of each kind are as likely as of any other, but for those that hold next to
         // nothing.
         let is_small =
