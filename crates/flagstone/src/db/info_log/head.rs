@@ -1,6 +1,7 @@
 //! The head of a log: version and options in RocksDB's form, `Options.name: value`, and of tables
-//! `name: value`. True is 1, and false 0.
+//! `name: value`. True is 1, and false 0. Of families with the same options one has them listed.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::options::known::KNOWN;
@@ -11,21 +12,37 @@ pub(super) fn text(options: &Options, families: &[(String, ColumnFamilyOptions)]
     let mut text = format!("Flagstone version: {}\n", env!("CARGO_PKG_VERSION"));
     text.push_str("Jemalloc supported: 0\n");
     settings(&mut text, &options.db, &options.kept, Section::Db);
+    let mut listed: HashMap<String, &str> = HashMap::new();
     for (name, family) in families {
         let _ = writeln!(text, "--------------- Options for column family [{name}]:");
-        for component in ["comparator", "merge_operator", "prefix_extractor"] {
-            let value = family.get(component).unwrap_or_default();
-            let _ = writeln!(text, "Options.{component}: {value}");
+        let own = family_text(options, family);
+        match listed.get(&own) {
+            Some(same) => {
+                let _ = writeln!(text, "those of [{same}]");
+            }
+            None => {
+                text.push_str(&own);
+                listed.insert(own, name);
+            }
         }
-        let collectors = family.table_properties_collectors.0.iter();
-        let collectors: Vec<_> = collectors.map(|factory| factory.description()).collect();
-        let _ = writeln!(text, "Options.table_properties_collectors: {}", collectors.join("; "));
-        settings(&mut text, &family.settings, &family.kept, Section::ColumnFamily);
-        text.push_str("Options.table_factory: BlockBasedTable\ntable_factory options:\n");
-        tables(&mut text, &family.table, &family.kept);
-        if let Some(cache) = &options.block_cache {
-            let _ = writeln!(text, "  block_cache_options:\n    capacity : {}", cache.capacity());
-        }
+    }
+    text
+}
+
+fn family_text(options: &Options, family: &ColumnFamilyOptions) -> String {
+    let mut text = String::new();
+    for component in ["comparator", "merge_operator", "prefix_extractor"] {
+        let value = family.get(component).unwrap_or_default();
+        let _ = writeln!(text, "Options.{component}: {value}");
+    }
+    let collectors = family.table_properties_collectors.0.iter();
+    let collectors: Vec<_> = collectors.map(|factory| factory.description()).collect();
+    let _ = writeln!(text, "Options.table_properties_collectors: {}", collectors.join("; "));
+    settings(&mut text, &family.settings, &family.kept, Section::ColumnFamily);
+    text.push_str("Options.table_factory: BlockBasedTable\ntable_factory options:\n");
+    tables(&mut text, &family.table, &family.kept);
+    if let Some(cache) = &options.block_cache {
+        let _ = writeln!(text, "  block_cache_options:\n    capacity : {}", cache.capacity());
     }
     text
 }

@@ -60,6 +60,19 @@ fn a_large_log_is_begun_anew_with_its_head() {
 }
 
 #[test]
+fn families_with_the_same_options_are_listed_once() {
+    let options = world();
+    let mut other = options.cf.clone();
+    other.settings.write_buffer_size = 12345;
+    let families = [("one", &options.cf), ("two", &other), ("three", &options.cf)];
+    let families = families.map(|(name, family)| (name.to_string(), family.clone()));
+    begin(&options).head(&options, &families);
+    let text = text(&options, "/db/LOG");
+    assert_eq!(text.matches("Options.write_buffer_size: ").count(), 2);
+    assert!(text.ends_with(" those of [one]\n"), "{text}");
+}
+
+#[test]
 fn after_its_end_a_log_leaves_the_names_to_the_next_opening() {
     let mut options = world();
     options.db.max_log_file_size = 1;
