@@ -539,7 +539,7 @@ static void errors(void) {
   rocksdb_put(db, write, NULL, 3, "b", 1, &error);
   CHECK(failed_with("Invalid argument: "));
   rocksdb_put_with_ts(db, write, "a", 1, "t", 1, "b", 1, &error);
-  CHECK(failed_with("Not implemented: "));
+  CHECK(failed_with("Invalid argument: "));
   const char* names[1] = {"no_such_option"};
   const char* values[1] = {"1"};
   rocksdb_set_options(db, 1, names, values, &error);
