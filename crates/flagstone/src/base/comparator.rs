@@ -7,6 +7,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::error::{Error, Result};
 use super::timestamp::{self, U64_SIZE};
 
@@ -46,7 +48,10 @@ pub trait UserComparator: Send + Sync {
         let bare =
             |key, has_timestamp| if has_timestamp { timestamp::strip(key, size) } else { key };
         let (a, b) = (bare(a, a_has_timestamp), bare(b, b_has_timestamp));
-        self.compare(&timestamp::last_of(a, size), &timestamp::last_of(b, size))
+        let oldest_of = |key: &[u8]| -> SmallVec<[u8; 128]> {
+            key.iter().copied().chain(std::iter::repeat_n(0, size)).collect()
+        };
+        self.compare(&oldest_of(a), &oldest_of(b))
     }
 
     /// May shorten `start` to any key `k` with `start <= k < limit`, to make index blocks smaller.
@@ -166,7 +171,8 @@ impl Comparator {
         match self {
             Self::Bytewise => a.cmp(b),
             Self::ReverseBytewise => b.cmp(a),
-            Self::Custom(custom) => custom.compare(a, b),
+            Self::Custom(custom) => order_of_short(custom.timestamp_size(), a, b)
+                .unwrap_or_else(|| custom.compare(a, b)),
             Self::BytewiseU64Ts | Self::ReverseBytewiseU64Ts => {
                 let timestamp = |key| timestamp::split(key, U64_SIZE).1;
                 let newest_first = || self.compare_timestamps(timestamp(b), timestamp(a));
@@ -193,14 +199,17 @@ impl Comparator {
             Self::BytewiseU64Ts => bare(a).cmp(bare(b)),
             Self::ReverseBytewiseU64Ts => bare(b).cmp(bare(a)),
             Self::Custom(custom) if custom.timestamp_size() == 0 => custom.compare(a, b),
-            Self::Custom(custom) => custom.compare_without_timestamps((a, true), (b, true)),
+            Self::Custom(custom) => order_of_short(custom.timestamp_size(), a, b)
+                .unwrap_or_else(|| custom.compare_without_timestamps((a, true), (b, true))),
         }
     }
 
     /// Compares two timestamps: `Greater` if `a` is newer.
     pub fn compare_timestamps(&self, a: &[u8], b: &[u8]) -> Ordering {
         match (self, timestamp::to_u64(a), timestamp::to_u64(b)) {
-            (Self::Custom(custom), _, _) => custom.compare_timestamps(a, b),
+            (Self::Custom(custom), _, _) if [a.len(), b.len()] == [custom.timestamp_size(); 2] => {
+                custom.compare_timestamps(a, b)
+            }
             (_, Some(a), Some(b)) => a.cmp(&b),
             // From a damaged file.
             _ => a.cmp(b),
@@ -254,6 +263,7 @@ impl Comparator {
             Self::Bytewise => bytewise_separator(start, limit),
             Self::ReverseBytewise => reverse_bytewise_separator(start, limit),
             Self::BytewiseU64Ts | Self::ReverseBytewiseU64Ts => {}
+            Self::Custom(custom) if start.len().min(limit.len()) < custom.timestamp_size() => {}
             Self::Custom(custom) => custom.find_shortest_separator(start, limit),
         }
     }
@@ -268,8 +278,20 @@ impl Comparator {
                 }
             }
             Self::ReverseBytewise | Self::BytewiseU64Ts | Self::ReverseBytewiseU64Ts => {}
+            Self::Custom(custom) if key.len() < custom.timestamp_size() => {}
             Self::Custom(custom) => custom.find_short_successor(key),
         }
+    }
+}
+
+/// The order of two keys of which one is too short for a timestamp of that size: it is from a
+/// damaged file, and no application is asked about it. It comes before all that are not.
+#[inline]
+fn order_of_short(size: usize, a: &[u8], b: &[u8]) -> Option<Ordering> {
+    match (a.len() < size, b.len() < size) {
+        (false, false) => None,
+        (true, true) => Some(a.cmp(b)),
+        (a_is_short, b_is_short) => Some(b_is_short.cmp(&a_is_short)),
     }
 }
 

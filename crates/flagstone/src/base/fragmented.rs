@@ -148,8 +148,8 @@ pub struct FragmentedRangeTombstones {
 }
 
 impl FragmentedRangeTombstones {
-    /// Fragments tombstones given in any order, and keeps all of their sequence numbers; empty and
-    /// inverted ranges are dropped.
+    /// Fragments tombstones given in any order, and keeps all of their sequence numbers. Dropped
+    /// are ranges that are empty, inverted, or too short for their timestamps.
     pub fn new(comparator: &Comparator, tombstones: Vec<RangeTombstone>) -> Self {
         let stored = tombstones.iter().map(|one| RangeTombstoneRef::stored(one, comparator));
         Self::keeping(Keep::All, comparator, stored)
@@ -189,7 +189,9 @@ impl FragmentedRangeTombstones {
             Vec::with_capacity(2 * tombstones.size_hint().0);
         // Where ranges begin and end is a question of the order.
         let is_range = |one: &RangeTombstoneRef<'_>| {
-            comparator.compare_keys(one.start, one.end).is_lt() && !comparator.is_unknown()
+            one.start.len().min(one.end.len()) >= stamp_size
+                && comparator.compare_keys(one.start, one.end).is_lt()
+                && !comparator.is_unknown()
         };
         for tombstone in tombstones.filter(is_range) {
             let stamped = (tombstone.sequence, tombstone.timestamp);

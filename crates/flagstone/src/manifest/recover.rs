@@ -402,6 +402,10 @@ impl Replay {
             let version = builder
                 .build()
                 .map_err(|error| error.context(format!("column family '{}'", facts.name)))?;
+            let stored = family.comparator.filter(|stored| stored != spec.comparator.name());
+            if let Some(stored) = stored.filter(|_| !version.blob_files.is_empty()) {
+                return Err(has_blob_files(&facts.name, &stored, &spec.comparator));
+            }
             let Family {
                 name, log_number, known_wal, compact_cursors, full_history_ts_low, ..
             } = facts;
@@ -469,10 +473,26 @@ impl ReplayedFamily {
             ))
             .advise(Remedy::OpenWithOwnOptions));
         }
+        let size = open.spec.comparator.timestamp_size();
+        let low = edit.full_history_ts_low.as_ref().map_or(size, Vec::len);
+        // A family that had timestamps once still has its low mark.
+        if size > 0 && low != size {
+            let wrong = format!("full_history_ts_low has {low} bytes, timestamps have {size}");
+            return Err(Error::corruption(format!("column family '{}': {wrong}", self.name)));
+        }
         open.facts.apply_facts(edit);
         open.has_changed |= edit.changes_files();
         open.builder.apply(edit)
     }
+}
+
+/// Blob files have keys with the timestamps that the family had when they were written.
+fn has_blob_files(name: &str, stored: &str, given: &Comparator) -> Error {
+    Error::not_supported(format!(
+        "column family '{name}' has blob files, which were written with comparator {stored}: it cannot be opened with {}; open \
+         it with its own comparator and copy its entries to a new column family that has the other one",
+        given.name()
+    ))
 }
 
 /// The files in a directory; none if it is missing: what should be there is missed by its name.

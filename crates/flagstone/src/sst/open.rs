@@ -13,7 +13,7 @@ use crate::base::coding::Decoder;
 use crate::base::compression::DecompressionDictionary;
 use crate::base::{
     Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor, RangeTombstone,
-    Result, SequenceNumber, UniqueId, ValueType,
+    Result, SequenceNumber, UniqueId, ValueType, timestamp,
 };
 use crate::cache::Priority;
 use crate::env::RandomAccessFile;
@@ -218,6 +218,12 @@ fn fragmented_tombstones(
 ) -> Result<(FragmentedRangeTombstones, u64)> {
     let mut stored = read_range_tombstones(source, handle, global_sequence, verify)?;
     pad_tombstones(&mut stored, padding);
+    let size = comparator.timestamp_size();
+    let keys = stored.iter().flat_map(|one| [&one.start, &one.end]);
+    if let Some(short) = keys.into_iter().find(|key| key.len() < size) {
+        let error = timestamp::is_too_short(short, size).context("range deletions");
+        return Err(source.locate(error, handle));
+    }
     let too_deep = || source.locate(Error::corruption("range deletions nested too deeply"), handle);
     let fragmented =
         FragmentedRangeTombstones::of_table(comparator, &stored).ok_or_else(too_deep)?;

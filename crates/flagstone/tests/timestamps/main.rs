@@ -1,6 +1,7 @@
 //! Families whose keys end in timestamps.
 #![expect(clippy::unwrap_used, reason = "a failure is a failed test")]
 
+mod damaged;
 mod memory_only;
 mod model;
 mod moving;

@@ -108,3 +108,28 @@ fn a_family_gets_timestamps_and_loses_them() {
     let db = stamped(false).unwrap();
     assert_eq!(all(&db, 1), expected(&[("flushed", 1), ("logged", 3), ("new", 4)]));
 }
+
+#[test]
+fn a_family_with_blob_files_keeps_its_timestamps_or_lack_of_them() {
+    for gets_them in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let plain = || open(directory.path(), Comparator::Bytewise, true);
+        let stamped = || open(directory.path(), Comparator::BytewiseU64Ts, false);
+        let db = if gets_them { plain() } else { stamped() }.unwrap();
+        let family = db.column_family("f").unwrap();
+        if gets_them {
+            family.put("k", vec![7; 2000]).unwrap();
+        } else {
+            family.put_with_timestamp("k", from_u64(3), vec![7; 2000]).unwrap();
+        }
+        family.flush().unwrap();
+        drop((family, db));
+        let refused = if gets_them { stamped() } else { plain() }.unwrap_err();
+        assert_eq!(refused.code(), Code::NotSupported, "{refused}");
+        assert!(refused.to_string().contains("copy its entries"), "{refused}");
+        let db = if gets_them { plain() } else { stamped() }.unwrap();
+        let family = db.column_family("f").unwrap();
+        let options = if gets_them { ReadOptions::default() } else { as_of(9) };
+        assert_eq!(family.get_with("k", &options).unwrap().unwrap().len(), 2000);
+    }
+}
