@@ -49,7 +49,7 @@ pub struct CompactionStream<'a, I, R, S> {
     pub(super) entry: CurrentEntry,
     /// Entries to be put out before the input goes on, newest first.
     pub(super) queue: VecDeque<(InternalKeyBuf, Vec<u8>)>,
-    cover: Cover<'a>,
+    pub(super) cover: Cover<'a>,
     key_not_below: KeyNotBelow<'a>,
     separator: S,
     /// Whether the input still stands on the entry put out.
@@ -59,8 +59,8 @@ pub struct CompactionStream<'a, I, R, S> {
 }
 
 /// The range tombstones over the input.
-struct Cover<'a> {
-    tombstones: &'a StreamTombstones,
+pub(super) struct Cover<'a> {
+    pub(super) tombstones: &'a StreamTombstones,
     /// Where the last search ended: keys ascend.
     hint: usize,
 }
@@ -416,11 +416,6 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             && (self.settings.bottommost || (self.key_not_below)(&self.judged.user_key))
     }
 
-    /// Whether a merge that reaches the last entry of a key has seen all of it.
-    pub(super) fn sees_whole_history(&self) -> bool {
-        self.settings.at_bottom() && self.judged.may_forget
-    }
-
     /// The key being judged, as merge operators see it: without its timestamp.
     pub(super) fn bare_key(&self) -> &[u8] {
         timestamp::strip(&self.judged.user_key, self.settings.comparator.timestamp_size())
@@ -566,7 +561,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         };
         self.judged.was_output = true;
         self.judged.was_zeroed =
-            zeroable && self.sees_whole_history() && self.settings.all_see(sequence);
+            zeroable && self.settings.all_see(sequence) && self.may_zero(sequence);
         if self.settings.history.as_ref().is_some_and(|history| history.is_stripped) {
             let size = self.settings.comparator.timestamp_size();
             let key = self.entry.key.as_key();

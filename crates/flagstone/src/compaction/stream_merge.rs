@@ -33,6 +33,8 @@ enum Ground {
     Base,
     /// An entry of an older stripe.
     OlderStripe,
+    /// An entry that a range deletion hides from some readers of the stripe.
+    Parted,
     /// Nothing that this compaction knows of.
     EndOfKey,
     /// The filter dropped everything up to some later key.
@@ -71,8 +73,13 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         let full = match ground {
             Ground::Base => true,
             Ground::EndOfKey => self.sees_whole_history(),
-            Ground::OlderStripe | Ground::Skipped => false,
+            Ground::OlderStripe | Ground::Parted | Ground::Skipped => false,
         };
+        if matches!(ground, Ground::Parted) {
+            // What lies below stays, for those who see it.
+            self.queue_partial_merge(operands);
+            return Ok(Verdict::DropAndStay);
+        }
         self.hide_stripe(stripe);
         if !full {
             self.queue_partial_merge(operands);
@@ -106,6 +113,26 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         self.judged.hiding_stripe = None;
     }
 
+    /// Whether a merge that reaches the last entry of a key has seen all of it.
+    fn sees_whole_history(&self) -> bool {
+        self.settings.at_bottom() && self.judged.may_forget
+    }
+
+    /// Whether the current entry needs no sequence number any more.
+    pub(super) fn may_zero(&self, sequence: SequenceNumber) -> bool {
+        self.sees_whole_history() && !self.are_parted(self.entry.key.user_key(), 0, sequence)
+    }
+
+    /// Where keys have timestamps, whether a reader may see the newer of two entries of the key
+    /// that is judged and not the older one, because a range deletion lies between them.
+    fn are_parted(&self, user_key: &[u8], older: SequenceNumber, newer: SequenceNumber) -> bool {
+        let are_forgotten = self.judged.may_forget;
+        self.settings.history.as_ref().is_some_and(|history| {
+            !history.is_stripped
+                && self.cover.tombstones.part(user_key, (older, newer), are_forgotten)
+        })
+    }
+
     /// Whether a table can hold what was made of the key's operands.
     fn fits(&self, bytes: usize) -> bool {
         let fits = self.judged.user_key.len().saturating_add(bytes) <= self.settings.entry_size_max;
@@ -126,6 +153,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         stripe: SequenceNumber,
         operands: &mut Operands,
     ) -> Result<Ground> {
+        let mut above = None;
         loop {
             match self.next_of_key(stripe)? {
                 Next::SameStripe => {}
@@ -135,13 +163,20 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 }
                 Next::OtherKey => return Ok(Ground::EndOfKey),
             }
-            match self.type_of_input()? {
-                ValueType::Merge => {}
-                ValueType::RangeDeletion => {
-                    self.input.next();
-                    continue;
-                }
-                _ => return Ok(Ground::Base),
+            let value_type = self.type_of_input()?;
+            if value_type == ValueType::RangeDeletion {
+                self.input.next();
+                continue;
+            }
+            let sequence = self.input.key().sequence();
+            let above = above.replace(sequence).filter(|_| !operands.is_empty());
+            if above
+                .is_some_and(|above| self.are_parted(self.input.key().user_key(), sequence, above))
+            {
+                return Ok(Ground::Parted);
+            }
+            if value_type != ValueType::Merge {
+                return Ok(Ground::Base);
             }
             self.counts.input_entries += 1;
             if self.input_is_covered(stripe) {

@@ -81,13 +81,10 @@ pub struct History {
 }
 
 impl History {
-    /// The timestamp before which range deletions hide entries from everybody, if any do.
-    pub fn low_of_tombstones(&self) -> Option<Vec<u8>> {
-        match &self.low {
-            // Of those that are forgotten, all but the newest that there can be.
-            Some(low) if self.is_stripped => Some(vec![0xff; low.len()]),
-            low => low.clone(),
-        }
+    /// Whether what has that timestamp is judged without regard to it.
+    pub(super) fn forgets(&self, comparator: &Comparator, timestamp: &[u8]) -> bool {
+        let is_before = |low: &Vec<u8>| comparator.compare_timestamps(timestamp, low).is_lt();
+        self.is_stripped || self.low.as_ref().is_some_and(is_before)
     }
 }
 
@@ -131,10 +128,8 @@ impl StreamSettings {
 
     /// Whether a version with that timestamp is not kept apart from others of its key.
     pub(super) fn is_before_history(&self, timestamp: &[u8]) -> bool {
-        self.history.as_ref().is_some_and(|History { low, is_stripped, .. }| {
-            let is_before = |low| self.comparator.compare_timestamps(timestamp, low).is_lt();
-            *is_stripped || low.as_ref().is_some_and(|low| is_before(low))
-        })
+        let history = self.history.as_ref();
+        history.is_some_and(|history| history.forgets(&self.comparator, timestamp))
     }
 
     /// Whether nothing older lies below the output, nor ever will.

@@ -23,8 +23,8 @@ pub struct StreamTombstones {
     /// Disjoint stretches of places, ascending.
     stretches: Vec<Stretch>,
     written: FragmentedRangeTombstones,
-    /// Where keys have timestamps, the one below which history is not kept.
-    history_low: Option<Vec<u8>>,
+    /// What is kept of timestamps, where keys have them.
+    history: Option<History>,
 }
 
 /// The places from `start` up to but not including `end`, over which the same tombstones lie.
@@ -76,13 +76,11 @@ impl StreamTombstones {
         snapshots: &[SequenceNumber],
         history: Option<&History>,
     ) -> Self {
-        let history_low = history.and_then(History::low_of_tombstones);
         let trim = history.and_then(|history| history.trim.as_ref());
         let is_trimmed = |timestamp: &[u8]| {
             trim.is_some_and(|trim| comparator.compare_timestamps(timestamp, trim).is_gt())
         };
         let size = comparator.timestamp_size();
-        let is_history = |timestamp: &[u8]| is_below(comparator, &history_low, timestamp);
         let keep = Keep::Needed(snapshots);
         let mut cuts = Vec::new();
         let mut ranges = Vec::new();
@@ -93,7 +91,7 @@ impl StreamTombstones {
                 if size > 0 && is_trimmed(timestamp) {
                     continue;
                 }
-                if size == 0 || is_history(timestamp) {
+                if size == 0 || is_forgotten(comparator, history, timestamp) {
                     cuts.push((fragment.start, true, sequence));
                     cuts.push((fragment.end, false, sequence));
                 }
@@ -135,7 +133,8 @@ impl StreamTombstones {
             }
         }
         let written = FragmentedRangeTombstones::keeping(keep, comparator, ranges.into_iter());
-        Self { comparator: comparator.clone(), stretches, written, history_low }
+        let history = history.cloned();
+        Self { comparator: comparator.clone(), stretches, written, history }
     }
 
     /// Whether none hides anything from everybody.
@@ -187,7 +186,7 @@ impl StreamTombstones {
         surviving.retain(|tombstone| {
             let (_, timestamp) = timestamp::split(&tombstone.start, size);
             let obsolete = tombstone.sequence <= earliest
-                && (size == 0 || is_below(&self.comparator, &self.history_low, timestamp))
+                && (size == 0 || self.forgets(timestamp))
                 && (bottommost || nothing_below(&tombstone.start, &tombstone.end));
             if obsolete {
                 Sometimes::RangeTombstoneDropped.reached();
@@ -199,6 +198,33 @@ impl StreamTombstones {
 }
 
 impl StreamTombstones {
+    fn forgets(&self, timestamp: &[u8]) -> bool {
+        is_forgotten(&self.comparator, self.history.as_ref(), timestamp)
+    }
+
+    /// Where keys have timestamps: whether a tombstone over `user_key` hides `older` from some
+    /// readers, and `newer` from none. Of a key whose timestamps `are_forgotten`, those count whose
+    /// own are not: the others hide it from everybody.
+    pub(super) fn part(
+        &self,
+        user_key: &[u8],
+        (older, newer): (SequenceNumber, SequenceNumber),
+        are_forgotten: bool,
+    ) -> bool {
+        let size = self.comparator.timestamp_size();
+        // Where a file's bounds cut one, more than it hides may be kept.
+        let at = if size == 0 { None } else { Some(self.written.first_ending_after(user_key)) };
+        let Some(fragment) = at.and_then(|at| self.written.get(at)) else { return false };
+        self.comparator.compare_keys(fragment.start, user_key).is_le()
+            && fragment.sequences.iter().zip(fragment.timestamps.chunks_exact(size)).any(
+                |(sequence, timestamp)| {
+                    older < *sequence
+                        && *sequence <= newer
+                        && !(are_forgotten && self.forgets(timestamp))
+                },
+            )
+    }
+
     /// Of tombstones over one range whose timestamps are not kept apart, the newest that each
     /// snapshot sees is enough.
     fn collapse_history(&self, snapshots: &[SequenceNumber], surviving: &mut Vec<RangeTombstone>) {
@@ -207,7 +233,7 @@ impl StreamTombstones {
         let mut kept: Option<(Vec<u8>, usize)> = None;
         surviving.retain(|tombstone| {
             let (start, timestamp) = timestamp::split(&tombstone.start, size);
-            if !is_below(&self.comparator, &self.history_low, timestamp) {
+            if !self.forgets(timestamp) {
                 return true;
             }
             let this = (start.to_vec(), stripe(tombstone.sequence));
@@ -218,8 +244,9 @@ impl StreamTombstones {
     }
 }
 
-fn is_below(comparator: &Comparator, low: &Option<Vec<u8>>, timestamp: &[u8]) -> bool {
-    low.as_ref().is_some_and(|low| comparator.compare_timestamps(timestamp, low).is_lt())
+/// Whether a tombstone is judged without regard to its timestamp.
+fn is_forgotten(comparator: &Comparator, history: Option<&History>, timestamp: &[u8]) -> bool {
+    history.is_some_and(|history| history.forgets(comparator, timestamp))
 }
 
 /// What an output file is, as far as its point entries and its neighbours decide.

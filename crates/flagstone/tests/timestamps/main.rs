@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failure is a failed test")]
 
 mod damaged;
+mod forgetting;
 mod memory_only;
 mod model;
 mod moving;
