@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! stored value = value, checksum: as many bytes as the setting says
-//! checksum     = the low bytes of XXH3 over the value, seeded by that over user key and packed number
+//! checksum     = the low bytes of XXH3 over the value, seeded by that over user key and packed number;
+//!                the key is left out if keys of other bytes may be equal to it
 //! ```
 //!
 //! It is added when an entry is inserted, and compared whenever the entry is read: by lookups,
@@ -15,29 +16,35 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::record::Entry;
 use crate::base::{
-    Error, InternalIterator, InternalKey, PinnedValue, Result, key_in_words, pack_sequence_and_type,
+    Comparator, Error, InternalIterator, InternalKey, PinnedValue, Result, key_in_words,
+    pack_sequence_and_type,
 };
 
-/// How many bytes of checksum each entry has.
+/// The form of the checksum that each entry has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Protection(usize);
+pub(super) struct Protection {
+    bytes: usize,
+    /// A lookup knows the key that it looks for, not the stored one, which may have other bytes in
+    /// an order that takes both for equal.
+    covers_keys: bool,
+}
 
 impl Protection {
     /// `None` for 0 bytes.
     ///
     /// # Panics
     /// For more than 8.
-    pub(super) fn new(bytes: usize) -> Option<Self> {
+    pub(super) fn new(bytes: usize, comparator: &Comparator) -> Option<Self> {
         assert!(bytes <= size_of::<u64>(), "a checksum has no more bytes");
-        (bytes > 0).then_some(Self(bytes))
+        (bytes > 0).then_some(Self { bytes, covers_keys: comparator.tells_bytes_apart() })
     }
 
     /// The value of an entry with its checksum.
     pub(super) fn protect(self, entry: &Entry<'_>) -> Vec<u8> {
-        let mut stored = Vec::with_capacity(entry.value.len() + self.0);
+        let mut stored = Vec::with_capacity(entry.value.len() + self.bytes);
         stored.extend_from_slice(entry.value);
-        let sum = checksum(entry.user_key, entry.packed, entry.value).to_le_bytes();
-        stored.extend_from_slice(&sum[..self.0]);
+        let sum = self.checksum(entry.user_key, entry.packed, entry.value).to_le_bytes();
+        stored.extend_from_slice(&sum[..self.bytes]);
         #[cfg(test)]
         flips::flip(&mut stored);
         stored
@@ -60,15 +67,16 @@ impl Protection {
                 key_in_words(user_key)
             ))
         };
-        let length = stored.len().checked_sub(self.0).ok_or_else(damaged)?;
+        let length = stored.len().checked_sub(self.bytes).ok_or_else(damaged)?;
         let (value, sum) = stored.split_at(length);
-        let expected = checksum(user_key, packed, value).to_le_bytes();
-        if sum == &expected[..self.0] { Ok(value) } else { Err(damaged()) }
+        let expected = self.checksum(user_key, packed, value).to_le_bytes();
+        if sum == &expected[..self.bytes] { Ok(value) } else { Err(damaged()) }
     }
-}
 
-fn checksum(user_key: &[u8], packed: u64, value: &[u8]) -> u64 {
-    xxh3_64_with_seed(value, xxh3_64(user_key) ^ packed)
+    fn checksum(self, user_key: &[u8], packed: u64, value: &[u8]) -> u64 {
+        let covered = if self.covers_keys { user_key } else { &[] };
+        xxh3_64_with_seed(value, xxh3_64(covered) ^ packed)
+    }
 }
 
 /// A cursor over protected entries. It ends at one that does not match its checksum.
@@ -144,7 +152,7 @@ impl<C: InternalIterator> InternalIterator for ProtectedCursor<C> {
 
     fn value(&self) -> &[u8] {
         let stored = self.entries.value();
-        &stored[..stored.len() - self.protection.0]
+        &stored[..stored.len() - self.protection.bytes]
     }
 
     fn pin_value(&self) -> Option<PinnedValue> {

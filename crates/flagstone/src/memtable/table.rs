@@ -136,7 +136,7 @@ impl MemTable {
         let filter =
             filter.map(|filter| Arc::new(MemTableFilter::new(filter, settings.arena_pool.clone())));
         let account = settings.arena_pool.as_ref().map(|pool| pool.account().clone());
-        let protection = Protection::new(settings.protection_bytes);
+        let protection = Protection::new(settings.protection_bytes, &comparator.user);
         Self { comparator, index, range_deletes: RangeDeletes::new(account), filter, protection }
     }
 

@@ -1,7 +1,9 @@
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::*;
-use crate::base::{Comparator, InternalKeyComparator, ValueType};
+use crate::base::{Comparator, InternalKeyComparator, UserComparator, ValueType};
 use crate::memtable::{MemTable, MemTableKind, MemTableSettings};
 
 fn table(kind: MemTableKind, protection_bytes: usize) -> MemTable {
@@ -20,6 +22,30 @@ fn get(table: &MemTable, key: &[u8]) -> Result<Option<Vec<u8>>> {
 
 const KINDS: [MemTableKind; 3] =
     [MemTableKind::BTree, MemTableKind::SkipList, MemTableKind::Vector];
+
+struct AnyCase;
+
+impl UserComparator for AnyCase {
+    fn name(&self) -> &str {
+        "any case"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
+}
+
+#[test]
+fn a_key_of_other_bytes_that_is_equal_finds_the_entry() {
+    for kind in KINDS {
+        let settings =
+            MemTableSettings { kind, protection_bytes: 8, ..MemTableSettings::default() };
+        let order = InternalKeyComparator::new(Comparator::Custom(Arc::new(AnyCase)));
+        let table = MemTable::new(order, &settings);
+        table.add(1, ValueType::Value, b"Key", b"one");
+        assert_eq!(get(&table, b"kEY").unwrap().unwrap(), b"one");
+    }
+}
 
 #[test]
 fn readers_see_values_without_checksums() {
@@ -72,7 +98,7 @@ fn an_entry_that_has_changed_is_corruption_to_all_readers() {
 /// A checksum covers key, number and type, too.
 #[test]
 fn an_entry_in_the_place_of_another_is_corruption() {
-    let protection = Protection::new(8).unwrap();
+    let protection = Protection::new(8, &Comparator::Bytewise).unwrap();
     let stored = protection.protect(&Entry { user_key: b"a", packed: 7, value: b"one" });
     assert_eq!(protection.check(b"a", 7, &stored).unwrap(), b"one");
     protection.check(b"b", 7, &stored).unwrap_err();
