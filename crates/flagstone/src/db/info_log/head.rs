@@ -1,5 +1,5 @@
 //! The head of a log: version and options in RocksDB's form, `Options.name: value`, and of tables
-//! `name: value`. True is 1, and false 0. Of families with the same options one has them listed.
+//! `name: value`. True is 1, and false 0. Of many families with the same options one has them listed.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -8,15 +8,18 @@ use crate::options::known::KNOWN;
 use crate::options::table::Settings;
 use crate::options::{ColumnFamilyOptions, KeptSetting, Options, Section, TableSettings};
 
+/// Up to so many families are listed in full.
+const LISTED_MAX: usize = 16;
+
 pub(super) fn text(options: &Options, families: &[(String, ColumnFamilyOptions)]) -> String {
     let mut text = format!("Flagstone version: {}\n", env!("CARGO_PKG_VERSION"));
     text.push_str("Jemalloc supported: 0\n");
     settings(&mut text, &options.db, &options.kept, Section::Db);
     let mut listed: HashMap<String, &str> = HashMap::new();
-    for (name, family) in families {
+    for (at, (name, family)) in families.iter().enumerate() {
         let _ = writeln!(text, "--------------- Options for column family [{name}]:");
-        let own = family_text(options, family);
-        match listed.get(&own) {
+        let own = family_text(family);
+        match listed.get(&own).filter(|_| families.len() > LISTED_MAX) {
             Some(same) => {
                 let _ = writeln!(text, "those of [{same}]");
             }
@@ -25,11 +28,15 @@ pub(super) fn text(options: &Options, families: &[(String, ColumnFamilyOptions)]
                 listed.insert(own, name);
             }
         }
+        // All families share it.
+        if let Some(cache) = options.block_cache.as_ref().filter(|_| at == 0) {
+            let _ = writeln!(text, "  block_cache_options:\n    capacity : {}", cache.capacity());
+        }
     }
     text
 }
 
-fn family_text(options: &Options, family: &ColumnFamilyOptions) -> String {
+fn family_text(family: &ColumnFamilyOptions) -> String {
     let mut text = String::new();
     for component in ["comparator", "merge_operator", "prefix_extractor"] {
         let value = family.get(component).unwrap_or_default();
@@ -41,9 +48,6 @@ fn family_text(options: &Options, family: &ColumnFamilyOptions) -> String {
     settings(&mut text, &family.settings, &family.kept, Section::ColumnFamily);
     text.push_str("Options.table_factory: BlockBasedTable\ntable_factory options:\n");
     tables(&mut text, &family.table, &family.kept);
-    if let Some(cache) = &options.block_cache {
-        let _ = writeln!(text, "  block_cache_options:\n    capacity : {}", cache.capacity());
-    }
     text
 }
 

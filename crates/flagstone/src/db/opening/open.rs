@@ -265,7 +265,8 @@ impl Opening<'_> {
     ) -> Result<()> {
         inner::join_memory_share(inner);
         open_files::list_as_open(inner);
-        inner.context.log.head(self.options, &self.wanted);
+        let families: Wanted = self.wanted.iter().chain(&missing).cloned().collect();
+        inner.context.log.head(self.options, &families);
         if !self.read_only {
             inner.disk.set_hole_size(self.block_size(inner)?);
             inner.disk.open_reserve()?;
