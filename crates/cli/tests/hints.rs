@@ -73,9 +73,10 @@ fn options_without_effect_are_noted_and_not_refused() {
     let scratch = tempfile::tempdir().unwrap();
     let db = scratch.path().join("db").display().to_string();
     let line = format!("put --db {db} key value");
-    let note =
-        remarks(&format!("{line} --set max_log_file_size=100 --set db.use_adaptive_mutex=true"));
-    assert!(note.contains("max_log_file_size=100 has no effect and is left out"), "{note}");
+    let note = remarks(&format!(
+        "{line} --set table_cache_numshardbits=9 --set db.use_adaptive_mutex=true"
+    ));
+    assert!(note.contains("table_cache_numshardbits=9 has no effect and is left out"), "{note}");
     assert!(note.contains("db.use_adaptive_mutex=true has no effect"), "{note}");
     let note = remarks(&format!("{line} --set unordered_write=true"));
     assert!(note.contains("no effect; the OPTIONS file keeps it for RocksDB"), "{note}");

@@ -144,6 +144,14 @@ const FAMILY: &[Case] = &[
         "prefix_extractor=rocksdb.FixedPrefix.4",
     ),
     (|o| o.set_comparator("backwards", Box::new(|a, b| b.cmp(a))), "comparator=backwards"),
+    (
+        |o| {
+            let (keys, stamps) =
+                (Box::new(|a: &[u8], b: &[u8]| a.cmp(b)), Box::new(|a: &[u8], b: &[u8]| a.cmp(b)));
+            o.set_comparator_with_ts("stamped", 8, keys, stamps, Box::new(|a, _, b, _| a.cmp(b)));
+        },
+        "comparator=stamped",
+    ),
     (|o| o.set_merge_operator_associative("join", |_, _, _| None), "merge_operator=join"),
     (|o| o.set_merge_operator("sum", |_, _, _| None, |_, _, _| None), "merge_operator=sum"),
     (
