@@ -110,7 +110,6 @@ impl Small {
             .expect("no directory");
         let mut options =
             Options { env: steps::world(Arc::new(fs.clone()), 1), ..Options::default() };
-        // The stories count bytes, which are not to be those of a log.
         options.info_log = InfoLog::Off;
         options.create_if_missing = true;
         options
