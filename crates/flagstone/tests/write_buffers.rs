@@ -179,3 +179,65 @@ fn memtables_take_their_memory_from_the_cache() {
     db.close().expect("closed");
     assert_eq!(manager.charged_to_cache(), 0);
 }
+
+/// Fills a database in a thread: whether that ends.
+fn goes_on(db: &Arc<Db>) -> bool {
+    let (tell, told) = channel();
+    let db = db.clone();
+    std::thread::spawn(move || {
+        fill(&db, 6000);
+        // The test may have ended.
+        let _ = tell.send(());
+    });
+    told.recv_timeout(TOO_LONG).is_ok()
+}
+
+/// Others waited, until it was closed, for the memory of a database that flushes nothing more.
+#[test]
+fn nobody_waits_for_a_database_whose_work_is_canceled() {
+    let manager = WriteBufferManager::new(LIMIT, true);
+    let env = Env::memory();
+    let canceled = Db::open("/canceled", &options(&env, &manager)).expect("a database");
+    let other = Arc::new(Db::open("/other", &options(&env, &manager)).expect("a database"));
+    fill(&canceled, 3000);
+    canceled.cancel_all_background_work(false).expect("nothing to flush");
+    assert!(goes_on(&other));
+    assert_eq!(canceled.get("key000001").expect("a read").expect("a value"), vec![b'x'; 1000]);
+    assert_eq!(tables(&canceled), 0);
+}
+
+#[test]
+fn nobody_waits_for_a_database_whose_work_is_paused() {
+    let manager = WriteBufferManager::new(LIMIT, true);
+    let env = Env::memory();
+    let (paused_options, flushed) = told_of_flushes(options(&env, &manager));
+    let paused = Db::open("/paused", &paused_options).expect("a database");
+    let other = Arc::new(Db::open("/other", &options(&env, &manager)).expect("a database"));
+    fill(&paused, 3000);
+    paused.pause_background_work().expect("nothing runs");
+    assert!(goes_on(&other));
+    assert_eq!(tables(&paused), 0);
+    paused.continue_background_work().expect("it is paused");
+    assert!(goes_on(&other));
+    flushed.recv_timeout(TOO_LONG).expect("it is asked again");
+}
+
+/// Keeps what is told of the end of a database.
+#[derive(Default)]
+struct Ends(Mutex<usize>);
+
+impl EventListener for Ends {
+    fn on_shutdown_begin(&self) {
+        *self.0.lock().expect("no panic") += 1;
+    }
+}
+
+#[test]
+fn who_listens_is_told_at_once_that_work_is_canceled() {
+    let ends = Arc::new(Ends::default());
+    let mut options = options(&Env::memory(), &WriteBufferManager::new(0, false));
+    options.listeners.push(ends.clone());
+    let db = Db::open("/db", &options).expect("a database");
+    db.cancel_all_background_work(false).expect("nothing to flush");
+    assert_eq!(*ends.0.lock().expect("no panic"), 1);
+}

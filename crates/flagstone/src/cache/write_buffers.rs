@@ -10,7 +10,8 @@
 //!    the limit, of which their databases are told. They ask the database with the most memory to
 //!    flush. When some is free, the databases whose writers wait are told to look again.
 //!
-//! A database counts until it is closed, or can no longer flush.
+//! A database counts until it is about to be closed, or can no longer flush. While its flushes are
+//! paused it counts, and is not asked.
 //!
 //! **Thread safety.** The sums are relaxed, and looked at by each write. The counts of a database
 //! have a lock of their own, which is held for one change. No database is called under a lock: it
@@ -135,6 +136,7 @@ impl WriteBufferManager {
             manager: self.clone(),
             counts: Mutex::default(),
             is_asked: AtomicBool::new(false),
+            is_paused: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             looks_again: AtomicBool::new(false),
             wake: Mutex::default(),
@@ -194,6 +196,8 @@ pub(crate) struct WriteBuffers {
     counts: Mutex<Counts>,
     /// To switch the largest memtable, and to flush.
     is_asked: AtomicBool,
+    /// It flushes nothing for now.
+    is_paused: AtomicBool,
     /// Its writers wait.
     is_stalled: AtomicBool,
     /// To work out whether its writers still have to wait.
@@ -279,7 +283,7 @@ impl WriteBuffers {
         let own = self.counts.lock().active;
         let others = self.manager.members();
         let others = others.iter().filter(|other| !std::ptr::eq(Arc::as_ptr(other), self));
-        let largest = others.filter(|other| other.has_threads());
+        let largest = others.filter(|other| other.can_flush());
         let largest = largest.max_by_key(|other| other.counts.lock().active);
         match largest {
             Some(other) if other.counts.lock().active / 2 > own => {
@@ -305,7 +309,7 @@ impl WriteBuffers {
         }
         if !self.manager.is_anyone_asked.load(Ordering::Acquire) {
             let members = self.manager.members();
-            let able = members.iter().filter(|member| member.has_threads());
+            let able = members.iter().filter(|member| member.can_flush());
             if let Some(largest) = able.max_by_key(|member| member.bytes()) {
                 largest.ask();
             }
@@ -318,14 +322,25 @@ impl WriteBuffers {
         counts.active.saturating_add(counts.waiting)
     }
 
-    fn has_threads(&self) -> bool {
-        self.wake.lock().is_some()
+    fn can_flush(&self) -> bool {
+        !self.is_paused.load(Ordering::Acquire) && self.wake.lock().is_some()
     }
 
     fn ask(&self) {
         self.manager.is_anyone_asked.store(true, Ordering::Release);
         self.is_asked.store(true, Ordering::Release);
+        // If it leaves after this look, it finds the request itself.
+        if self.counts.lock().has_left {
+            self.answer_if_asked();
+            return;
+        }
         self.wake();
+    }
+
+    fn answer_if_asked(&self) {
+        if self.take_request() {
+            self.answer();
+        }
     }
 
     /// Whether the database is to switch its largest memtable, and to flush.
@@ -338,26 +353,32 @@ impl WriteBuffers {
         self.manager.is_anyone_asked.store(false, Ordering::Release);
     }
 
+    /// Whether the database flushes nothing for now. Others are asked in its place then.
+    pub(crate) fn set_paused(&self, is_paused: bool) {
+        if self.is_paused.swap(is_paused, Ordering::AcqRel) != is_paused {
+            self.manager.wake_stalled();
+        }
+    }
+
     /// Whether the database is to look again whether its writers wait.
     pub(crate) fn take_look(&self) -> bool {
         self.looks_again.swap(false, Ordering::AcqRel)
     }
 
-    /// The database no longer counts: it is closed, or can no longer flush.
+    /// The database no longer counts: it is being closed, or can no longer flush.
     pub(crate) fn leave(&self) {
         *self.wake.lock() = None;
         let mut counts = self.counts.lock();
         let Counts { active, waiting, has_left } = std::mem::take(&mut *counts);
         counts.has_left = true;
         drop(counts);
+        // Also of one that left before: somebody may have asked it meanwhile.
+        self.answer_if_asked();
         if has_left {
             return;
         }
         self.manager.active.fetch_sub(active, Ordering::Relaxed);
         self.manager.waiting.fetch_sub(waiting, Ordering::Relaxed);
-        if self.take_request() {
-            self.answer();
-        }
         self.manager.charge();
         self.manager.wake_stalled();
     }

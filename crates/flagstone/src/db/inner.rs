@@ -192,7 +192,11 @@ impl DbInner {
     pub(in crate::db) fn begin_closing(&self) -> Result<()> {
         self.context.process.check()?;
         self.context.events.note_shutdown();
-        self.lifecycle.closing.lock().begun.get_or_insert_with(|| self.begin_once()).clone()
+        let begun =
+            self.lifecycle.closing.lock().begun.get_or_insert_with(|| self.begin_once()).clone();
+        // Without the lock, as in `close`. No thread of the database tells any more.
+        self.context.events.tell();
+        begun
     }
 
     fn begin_once(&self) -> Result<()> {
@@ -200,6 +204,8 @@ impl DbInner {
         self.background.set_closing();
         paused_work::end_pauses(&self.tree);
         let flushed = self.flush_unlogged();
+        // It flushes nothing more: databases that have one limit with it would wait in vain.
+        self.leave_write_buffers();
         self.options_file.close();
         self.tree.call_all();
         flushed
@@ -235,11 +241,15 @@ impl DbInner {
         drop(share);
         open_files::unlist(self);
         self.context.log.end();
+        self.leave_write_buffers();
+        self.disk.forget_files();
+        self.disk.release_directory();
+    }
+
+    fn leave_write_buffers(&self) {
         if let Some(buffers) = self.limits.write_buffers() {
             buffers.leave();
         }
-        self.disk.forget_files();
-        self.disk.release_directory();
     }
 
     /// What was written without the WAL would be lost at the end of the process, and what memtables

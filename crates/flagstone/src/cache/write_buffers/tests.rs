@@ -98,3 +98,40 @@ fn a_cache_is_charged_in_whole_steps() {
     one.leave();
     assert_eq!(charged.load(Ordering::Relaxed), 0);
 }
+
+/// A request that came as a database left was never answered, and nobody was asked any more.
+#[test]
+fn who_is_asked_too_late_answers_all_the_same() {
+    let manager = WriteBufferManager::new(800, false);
+    let ((writer, _), (leaving, woken)) = (member(&manager), member(&manager));
+    writer.grow(800);
+    leaving.leave();
+    leaving.ask();
+    assert!(writer.is_full(), "nobody is asked");
+    assert_eq!(woken.load(Ordering::Relaxed), 0);
+    // One that looks for requests, and leaves, while it is asked.
+    manager.is_anyone_asked.store(true, Ordering::Relaxed);
+    leaving.is_asked.store(true, Ordering::Relaxed);
+    leaving.leave();
+    assert!(writer.is_full() && !leaving.take_request());
+}
+
+#[test]
+fn one_whose_flushes_are_paused_is_not_asked() {
+    let manager = WriteBufferManager::new(800, true);
+    let ((writer, told), (paused, asked)) = (member(&manager), member(&manager));
+    writer.grow(200);
+    paused.grow(600);
+    assert!(writer.stalls_writers() && paused.take_request());
+    paused.answer();
+    let before = told.load(Ordering::Relaxed);
+    paused.set_paused(true);
+    assert!(told.load(Ordering::Relaxed) > before && writer.take_look(), "it is to ask again");
+    let before = asked.load(Ordering::Relaxed);
+    assert!(writer.takes_switch(), "nobody else can");
+    assert!(writer.stalls_writers() && writer.take_request());
+    writer.answer();
+    assert_eq!(asked.load(Ordering::Relaxed), before);
+    paused.set_paused(false);
+    assert!(!writer.takes_switch() && paused.take_request());
+}

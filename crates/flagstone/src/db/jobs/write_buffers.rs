@@ -10,10 +10,15 @@ pub(super) fn serve_other_databases(jobs: &Jobs) {
     if buffers.take_look() {
         jobs.tree.look_at_stall();
     }
+    let is_paused = jobs.tree.are_flushes_paused();
     if buffers.take_request() {
-        make_room(jobs, buffers);
+        if !is_paused {
+            make_room(jobs, buffers);
+        }
         buffers.answer();
     }
+    // After the answer: those whom this wakes ask another database.
+    buffers.set_paused(is_paused);
 }
 
 fn make_room(jobs: &Jobs, buffers: &WriteBuffers) {
@@ -27,3 +32,6 @@ fn make_room(jobs: &Jobs, buffers: &WriteBuffers) {
         tracing::warn!(%error, "cannot flush a memtable to make room for other databases");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::base::sync::{Condvar, Mutex, MutexGuard, Rank, RwLock, ranked};
+use crate::base::sync::{Condvar, Mutex, MutexGuard, Ordering, Rank, RwLock, ranked};
 use crate::base::{
     Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
     SnapshotList, SubCode,
@@ -44,6 +44,7 @@ use crate::db::memory::{MemoryUsage, add_tables};
 use crate::db::settings::{level0_files, leveled_settings};
 use crate::db::tables::Tables;
 use crate::db::tree::activity::Activity;
+use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::paused_work::{CompactionStops, check_not_paused};
 use crate::db::tree::state::State;
@@ -257,6 +258,29 @@ impl Tree {
         }
     }
 
+    /// A compaction that was chosen does not begin, of which nobody is told: its inputs may be
+    /// taken again.
+    pub(in crate::db) fn let_go(&self, job: &CompactionJob) {
+        let mut state = self.state.lock();
+        for (_, file) in job.plan.files() {
+            file.being_compacted.store(false, Ordering::Release);
+        }
+        let chosen = job.plan.running();
+        if let Some(known) = state.families.get_mut(&job.family.id)
+            && let Some(at) = known.compacting.running.iter().position(|one| *one == chosen)
+        {
+            known.compacting.running.swap_remove(at);
+        }
+        state.running.compactions -= 1;
+        state.note(job.family.id);
+        self.update_stall(&mut state);
+        // The thread that chose it tries again in a while, unless it was another's.
+        if job.is_manual {
+            self.announce_work(&mut state);
+        }
+        self.progress.notify_all();
+    }
+
     /// Waits until no caller flushes, compacts, ingests tables or makes a checkpoint.
     pub(in crate::db) fn wait_for_callers(&self) {
         let mut state = self.state.lock();
@@ -279,8 +303,11 @@ impl Tree {
                 self.update_stall(&mut state);
             }
         }
-        // Who waits for a flush need not hear of a compaction that found no room.
-        if self.control.is_stopped() && !state.flushes_go_on() {
+        // Who waits for a flush, of this database or of another, need not hear of a compaction that
+        // found no room.
+        let waits_for_memory =
+            state.memtables.stop_writers && !state.agenda.pressures.asked().is_stopped;
+        if self.control.is_stopped() && !waits_for_memory && !state.flushes_go_on() {
             self.context.poison.check_starved()?;
         }
         Ok(())
@@ -440,6 +467,11 @@ impl Tree {
     /// Bytes of the memtables that no flush has written.
     pub(in crate::db) fn memtable_bytes(&self) -> u64 {
         self.state.lock().memtable_bytes()
+    }
+
+    /// Whether no flush may begin.
+    pub(in crate::db) fn are_flushes_paused(&self) -> bool {
+        self.state.lock().paused.flushes > 0
     }
 
     /// Whether no file may be removed.
