@@ -46,30 +46,36 @@ impl Stamps {
         Self { families: Vec::new(), from_bytes: true }
     }
 
+    /// Whether no family is known to have some.
     #[inline]
     pub(super) fn is_none(&self) -> bool {
         self.families.is_empty()
-    }
-
-    pub(super) fn families(&self) -> usize {
-        self.families.len()
-    }
-
-    pub(super) fn truncate(&mut self, families: usize) {
-        self.families.truncate(families);
     }
 
     pub(super) fn clear(&mut self) {
         *self = Self::NONE;
     }
 
-    /// Adds those of a batch that is appended.
-    pub(super) fn add(&mut self, other: &Self) {
-        self.from_bytes |= other.from_bytes;
-        for (cf, size) in &other.families {
-            if !self.families.iter().any(|(known, _)| known == cf) {
-                self.families.push((*cf, *size));
+    /// Those of a batch of its operations and then `other`'s, if one of the two has some or came as
+    /// bytes.
+    #[cold]
+    fn of_both(batch: &WriteBatch, other: &WriteBatch) -> Result<Self> {
+        let (own, added) = (batch.stamps(), other.stamps());
+        if own.from_bytes || added.from_bytes {
+            return Ok(Self::from_bytes());
+        }
+        let mut both = own.clone();
+        for (cf, size) in &added.families {
+            match own.of(*cf) {
+                Some(known) if known == *size => {}
+                None if !batch.writes_to(*cf) => both.families.push((*cf, *size)),
+                _ => return Err(mixed(*cf)),
             }
+        }
+        let is_bare = |cf| added.of(cf).is_none() && other.writes_to(cf);
+        match own.families.iter().find(|(cf, _)| is_bare(*cf)) {
+            Some((cf, _)) => Err(mixed(*cf)),
+            None => Ok(both),
         }
     }
 
@@ -91,7 +97,8 @@ pub enum StampChange {
 /// does. It keeps its sequence number and the number of its operations.
 ///
 /// # Errors
-/// `Corruption` for a key that is shorter than its timestamp, or an entity, which has none.
+/// `Corruption` for a key that is shorter than its timestamp, or an entity where keys had some;
+/// `NotSupported` for an entity where they get some.
 pub fn change_stamps(
     batch: BatchView<'_>,
     change: impl Fn(ColumnFamilyId) -> Option<StampChange>,
@@ -139,14 +146,27 @@ pub fn change_stamps(
                      comparator that it was written with, flush it, and then change the comparator",
                 ));
             }
+            _ if matches!(change, StampChange::Pad(_)) => {
+                return Err(Error::not_supported(
+                    "an entity cannot get a timestamp; open the family with the comparator that it was written with, \
+                     and flush before you change the comparator",
+                ));
+            }
             _ => return Err(Error::corruption("an entity in a family with timestamps")),
         }
     }
 }
 
+fn is_unknown() -> Error {
+    Error::not_supported(
+        "the batch came as bytes, which do not tell whether its keys have timestamps already; add the operations to \
+         a new batch, without timestamps or with",
+    )
+}
+
 fn mixed(cf: ColumnFamilyId) -> Error {
     Error::invalid_argument(format!(
-        "the batch writes to column family {cf} with timestamps of one size only, or without any"
+        "all operations of the batch on column family {cf} come with timestamps of one size only, or none has one"
     ))
 }
 
@@ -211,8 +231,12 @@ impl WriteBatch {
         self.add_stamped_pair(MERGE, cf, &key, operand.as_ref())
     }
 
-    /// Deletes the keys from `begin` up to but not including `end` as of a timestamp: newer
-    /// versions stay.
+    /// Deletes the keys from `begin` up to but not including `end` as of a timestamp: reads as of an
+    /// older one still see what was written before.
+    ///
+    /// A write must not have an older timestamp than what was written to the same keys before it,
+    /// for range deletions as for puts: which of two writes counts is told by the order in which
+    /// they were written, and not by their timestamps.
     ///
     /// # Errors
     /// As [`WriteBatch::put_with_timestamp`].
@@ -234,7 +258,8 @@ impl WriteBatch {
     ///
     /// # Errors
     /// `InvalidArgument` if the timestamp has another size, or for an operation that no family with
-    /// timestamps takes (an entity); `Corruption` if an operation does not match its checksum.
+    /// timestamps takes (an entity); `NotSupported` if the batch came as bytes, which do not tell
+    /// whether its keys have timestamps; `Corruption` if an operation does not match its checksum.
     /// Nothing has changed then.
     #[doc(alias = "UpdateTimestamps")]
     pub fn set_timestamps(
@@ -246,6 +271,10 @@ impl WriteBatch {
         let stamp = stamp.as_ref();
         let mut all = Self::with_capacity(self.byte_size() + self.count() as usize * stamp.len());
         all.set_sequence(self.sequence());
+        // What is known of the others stays so.
+        let others = self.stamps().families.iter().filter(|(cf, _)| size_of(*cf) == 0);
+        all.stamps_mut().families.extend(others);
+        all.stamps_mut().from_bytes = self.stamps().from_bytes;
         let mut operations = self.iter();
         loop {
             let start = operations.offset();
@@ -258,7 +287,11 @@ impl WriteBatch {
                 continue;
             }
             timestamp::check_size("of the batch", size, stamp)?;
-            let known = operation.family().and_then(|cf| self.stamps().of(cf)).unwrap_or(0);
+            let known = match operation.family().map(|cf| self.stamp_size(cf)) {
+                Some(StampSize::Known(known)) => known,
+                Some(StampSize::Unknown) => return Err(is_unknown()),
+                None => 0,
+            };
             let bare = |key| timestamp::strip(key, known);
             match operation {
                 Operation::Put { cf, key, value } => {
@@ -299,10 +332,28 @@ impl WriteBatch {
         }
     }
 
-    /// Takes note that keys are as those of another batch, from which the operations come.
+    /// Takes note that keys are as those of another batch, from which all operations come.
     pub(crate) fn stamp_as(&mut self, other: &Self) {
-        let stamps = other.stamps().clone();
-        self.stamps_mut().add(&stamps);
+        self.stamps_mut().clone_from(other.stamps());
+    }
+
+    /// What is known of the timestamps once the operations of another batch are appended.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if both write to a family, and not with timestamps of one size.
+    #[inline]
+    pub(super) fn stamps_with(&self, other: &Self) -> Result<Stamps> {
+        if *self.stamps() == Stamps::NONE && *other.stamps() == Stamps::NONE {
+            return Ok(Stamps::NONE);
+        }
+        Stamps::of_both(self, other)
+    }
+
+    fn writes_to(&self, cf: ColumnFamilyId) -> bool {
+        let is_of_family = |operation: Result<Operation<'_>>| {
+            operation.is_ok_and(|operation| operation.family() == Some(cf))
+        };
+        self.iter().any(is_of_family)
     }
 
     /// A key with its timestamp, once it is known that the batch writes to the family with such.
@@ -323,10 +374,7 @@ impl WriteBatch {
             Some(size) if size == stamp.len() => {}
             Some(_) => return Err(mixed(cf)),
             None => {
-                let is_of_family = |operation: Result<Operation<'_>>| {
-                    operation.is_ok_and(|operation| operation.family() == Some(cf))
-                };
-                if self.iter().any(is_of_family) {
+                if self.writes_to(cf) {
                     return Err(mixed(cf));
                 }
                 self.stamps_mut().families.push((cf, stamp.len()));

@@ -47,12 +47,11 @@ pub struct WriteBatch {
     stamps: Stamps,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 struct SavePoint {
     size: usize,
     count: u32,
-    /// How many families have timestamps.
-    stamped: usize,
+    stamps: Stamps,
 }
 
 impl WriteBatch {
@@ -329,22 +328,21 @@ impl WriteBatch {
     /// Appends the operations of `other`.
     ///
     /// # Errors
-    /// `InvalidArgument` if the batch would exceed 2^32 - 1 operations.
+    /// `InvalidArgument` if the batch would exceed 2^32 - 1 operations, or write to a family with
+    /// timestamps of two sizes, or with and without any. It is unchanged then.
     pub fn append(&mut self, other: &Self) -> Result<()> {
+        let stamps = self.stamps_with(other)?;
         self.add_to_count(other.count())?;
         self.bytes.extend_from_slice(other.body());
-        self.stamps.add(&other.stamps);
+        self.stamps = stamps;
         self.note_added();
         Ok(())
     }
 
     /// Saves the current state for [`WriteBatch::rollback_to_save_point`]. Save points nest.
     pub fn set_save_point(&mut self) {
-        let save_point = SavePoint {
-            size: self.bytes.len(),
-            count: self.count(),
-            stamped: self.stamps.families(),
-        };
+        let save_point =
+            SavePoint { size: self.bytes.len(), count: self.count(), stamps: self.stamps.clone() };
         self.save_points.push(save_point);
     }
 
@@ -353,8 +351,8 @@ impl WriteBatch {
     /// # Errors
     /// `NotFound` if there is none.
     pub fn rollback_to_save_point(&mut self) -> Result<()> {
-        let SavePoint { size, count, stamped } = self.take_save_point()?;
-        self.stamps.truncate(stamped);
+        let SavePoint { size, count, stamps } = self.take_save_point()?;
+        self.stamps = stamps;
         self.bytes.truncate(size);
         self.set_count(count);
         self.note_removed();
@@ -563,6 +561,12 @@ impl WriteBatch {
     #[inline]
     pub fn verify_checksum(&self) -> Result<()> {
         self.protection.as_ref().map_or(Ok(()), |protection| protection.verify(self.body()))
+    }
+}
+
+impl PartialEq for SavePoint {
+    fn eq(&self, other: &Self) -> bool {
+        (self.size, self.count) == (other.size, other.count)
     }
 }
 

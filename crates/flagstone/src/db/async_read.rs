@@ -262,7 +262,7 @@ impl AsyncIter {
     /// them, until the next seek.
     ///
     /// # Errors
-    /// As [`Iter::status`] and [`Iter::value`]; `IoError` if the system has no thread left,
+    /// As [`Iter::status`] and [`Iter::value`]; `NotSupported` with `iter_start_ts`; `IoError` if the system has no thread left,
     /// `Aborted` if the read panicked. The next call tries the same again.
     pub async fn next_batch(&mut self, max_entries: usize) -> Result<Vec<Entry>> {
         if matches!(self.position, Position::End) || max_entries == 0 {
@@ -348,6 +348,11 @@ impl AsyncIter {
 
 impl Source {
     fn iterate(&self, options: &ReadOptions, position: &Position) -> Result<Iter> {
+        if options.iter_start_ts.is_some() {
+            return Err(Error::not_supported(
+                "iter_async does not go on between the versions of a key; unset iter_start_ts, or scan with an iterator",
+            ));
+        }
         let mut iter = match position {
             Position::After { in_total_order: true, .. } if options.prefix_same_as_start => {
                 let options = ReadOptions { prefix_same_as_start: false, ..options.clone() };

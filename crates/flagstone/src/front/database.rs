@@ -434,7 +434,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`View::cursor`](crate::View::cursor); `InvalidArgument` without a family, or if their
-    /// orders differ.
+    /// orders differ; `NotSupported` with `iter_start_ts`.
     #[doc(alias = "NewCoalescingIterator")]
     #[doc(alias = "NewAttributeGroupIterator")]
     pub fn cursor_of_families(
@@ -447,7 +447,7 @@ impl Db {
             snapshot: options.snapshot.clone().or_else(|| now.engine_snapshot().cloned()),
             ..options.clone()
         };
-        FamiliesCursor::over(families, |family| family.cursor(&options))
+        FamiliesCursor::over(families, &options, |family| family.cursor(&options))
     }
 
     /// A snapshot of all families. The data that it sees is kept until its last clone is dropped.

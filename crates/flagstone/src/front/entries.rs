@@ -48,8 +48,9 @@ pub struct Entries {
     view: View,
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
-    /// Why there can be no entries.
+    /// That of the keys that are shown.
     order: Comparator,
+    /// Why there can be no entries.
     refusal: Option<Error>,
     front: Option<Cursor>,
     back: Option<Cursor>,

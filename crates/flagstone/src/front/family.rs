@@ -324,11 +324,12 @@ impl Family {
         self.view.engine.lock_key(&self.view.family, key)
     }
 
-    /// Writes a batch of one operation.
+    /// Refuses to delete a range in a database with locks.
     pub(super) fn refuse_ranges_while_locking(&self) -> Result<()> {
         self.view.engine.refuse_ranges()
     }
 
+    /// Writes a batch of one operation.
     pub(super) fn write_one(
         &self,
         options: &WriteOptions,

@@ -7,6 +7,7 @@ use std::fmt;
 use crate::base::{Comparator, Error, Result, WideColumns, entity};
 use crate::front::cursor::Cursor;
 use crate::front::family::Family;
+use crate::options::ReadOptions;
 
 /// A cursor over the keys of several families: made by
 /// [`Db::cursor_of_families`](crate::Db::cursor_of_families). It shows each
@@ -14,6 +15,7 @@ use crate::front::family::Family;
 #[doc(alias = "AttributeGroupIterator")]
 pub struct FamiliesCursor {
     families: Vec<(Family, Cursor)>,
+    /// That of the keys that are shown.
     order: Comparator,
     is_forward: bool,
     /// The families that have the current key, in their order; none where the cursor is not valid.
@@ -24,10 +26,17 @@ pub struct FamiliesCursor {
 impl FamiliesCursor {
     pub(super) fn over(
         families: &[&Family],
+        options: &ReadOptions,
         open: impl Fn(&Family) -> Result<Cursor>,
     ) -> Result<Self> {
+        if options.iter_start_ts.is_some() {
+            return Err(Error::not_supported(
+                "a cursor of families shows a key once, and not its versions; unset iter_start_ts, or scan each family",
+            ));
+        }
         let Some(first) = families.first() else { return Err(no_family()) };
         let order = first.engine_family().comparator().clone();
+        let shown = order.without_timestamps();
         let mut cursors = Vec::with_capacity(families.len());
         for family in families {
             family.view().check_no_expiry()?;
@@ -44,7 +53,7 @@ impl FamiliesCursor {
             cursors.push((Family::clone(family), open(family)?));
         }
         let (current, failure) = (Vec::new(), None);
-        Ok(Self { families: cursors, order, is_forward: true, current, failure })
+        Ok(Self { families: cursors, order: shown, is_forward: true, current, failure })
     }
 
     /// Whether the cursor stands on a key. If not, [`FamiliesCursor::status`] tells the end from an

@@ -92,7 +92,9 @@ impl Family {
         })
     }
 
-    /// Deletes the keys of a range as of a timestamp.
+    /// Deletes the keys of a range as of a timestamp, which must not be older than those of what
+    /// was written to them before. See
+    /// [`WriteBatch::delete_range_with_timestamp`](crate::WriteBatch::delete_range_with_timestamp).
     ///
     /// # Errors
     /// As [`Family::put_with_timestamp`], and as [`Family::delete_range`].

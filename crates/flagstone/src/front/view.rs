@@ -369,12 +369,12 @@ impl View {
         }
     }
 
-    /// The options of a read that says nothing itself.
     /// The order of the keys that are shown.
     pub(super) fn order(&self) -> Comparator {
         self.family.comparator().without_timestamps()
     }
 
+    /// The options of a read that says nothing itself.
     fn defaults(&self) -> ReadOptions {
         ReadOptions {
             snapshot: self.moment.clone(),

@@ -225,7 +225,7 @@ impl Default for SizeApproximationOptions {
 /// Options of a requested compaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactRangeOptions {
-    /// Raises `full_history_ts_low` of a family with timestamps to this before. See
+    /// Before compacting, raises `full_history_ts_low` of a family with timestamps to this. See
     /// [`Family::increase_full_history_ts_low`](crate::Family::increase_full_history_ts_low).
     pub full_history_ts_low: Option<Vec<u8>>,
     /// Drops versions with newer timestamps from the tables that are rewritten.

@@ -55,9 +55,9 @@ settings! {
     /// but it finds `allow_ingest_behind`.
     fixed cf_allow_ingest_behind: bool = false;
     /// Whether tables keep the timestamps of keys. Without, they are in memory and in WALs only: a
-    /// flush forgets them and raises `full_history_ts_low` above them, so that what it wrote is
-    /// read as of now. Only for the built-in comparators with timestamps; without timestamps there
-    /// is nothing to forget.
+    /// flush forgets them and raises `full_history_ts_low` above them, so that what it wrote
+    /// can only be read as of timestamps above those. Only for the built-in comparators with
+    /// timestamps; without timestamps there is nothing to forget.
     fixed persist_user_defined_timestamps: bool = true;
     /// How files are arranged and merged.
     fixed compaction_style: CompactionStyle = CompactionStyle::Level;

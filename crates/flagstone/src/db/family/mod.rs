@@ -46,12 +46,12 @@ impl SuperVersion {
         }
     }
 
-    /// The memtables, newest first.
     /// The same, which can be read as of that timestamp or later.
     pub(super) fn with_history_low(self, low: Option<&[u8]>) -> Self {
         Self { history_low: low.map(Arc::from), ..self }
     }
 
+    /// The memtables, newest first.
     pub(super) fn generations(&self) -> impl Iterator<Item = &Arc<Generation>> {
         std::iter::once(&self.mem).chain(&self.immutable)
     }

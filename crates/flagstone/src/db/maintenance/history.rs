@@ -3,6 +3,7 @@
 use crate::base::{Error, Result, timestamp};
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
+use crate::db::reading::as_of::is_newer_than;
 use crate::db::reading::value::Value;
 use crate::db::tree::history::raise_history_low;
 use crate::iter::newest_timestamp;
@@ -25,6 +26,21 @@ impl Db {
         self.inner()
             .reader
             .get_with_timestamp(options, &family.0, key.as_ref())
+            .inspect_err(|error| self.note_damage(family, error))
+    }
+
+    /// Whether `key` has a version, or a deletion, with a newer timestamp than that as of which it
+    /// is read.
+    ///
+    /// # Errors
+    /// As [`Db::get_with`].
+    pub(crate) fn is_newer_than(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        read: &[u8],
+    ) -> Result<bool> {
+        is_newer_than(&self.inner().reader, &family.0, key, read)
             .inspect_err(|error| self.note_damage(family, error))
     }
 
@@ -76,7 +92,7 @@ impl Db {
         {
             return Err(Error::invalid_argument(format!(
                 "the history of column family '{name}' cannot be trimmed to before its full_history_ts_low: \
-                 what was there then                  may be gone"
+                 what was there then may be gone"
             )));
         }
         let options = family.options();

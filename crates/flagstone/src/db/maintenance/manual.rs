@@ -58,15 +58,15 @@ impl Db {
         inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         paused_work::check_not_stopped(&inner.tree, true)?;
-        if let Some(low) = &options.full_history_ts_low {
-            self.increase_full_history_ts_low(family, low)?;
-        }
         let paths = family.0.paths.directories().len();
         if options.target_path_id as usize >= paths {
             return Err(Error::invalid_argument(format!(
                 "target_path_id {} is too large: the column family has {paths} path(s)",
                 options.target_path_id
             )));
+        }
+        if let Some(low) = &options.full_history_ts_low {
+            self.increase_full_history_ts_low(family, low)?;
         }
         if !options.allow_write_stall {
             inner.tree.wait_until_a_flush_stalls_nobody(&family.0)?;

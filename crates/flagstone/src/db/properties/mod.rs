@@ -252,7 +252,8 @@ impl Db {
         let mut found = BTreeMap::new();
         for level in 0..version.levels.len() {
             for (begin, end) in ranges {
-                let files = version.files_overlapping(level, Some(begin), Some(end));
+                let (begin, end) = (family.0.stored_from(begin), family.0.stored_until(end));
+                let files = version.files_overlapping(level, Some(&begin), Some(&end));
                 found.extend(self.properties_of(family, files.iter())?);
             }
         }

@@ -6,13 +6,17 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::base::{Error, InternalKey, Result, SequenceNumber, ValueType, timestamp};
+use crate::base::{
+    Error, InternalIterator, InternalKey, KeyBuffer, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+    ValueType, timestamp,
+};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::reading::Reader;
 use crate::db::reading::cursor::sources_of_key;
 use crate::db::reading::value::Value;
 use crate::iter::{
-    AsOf, DbIter, DbIterSettings, Lookup, MergingIterator, TombstoneView, ValueResolver,
+    AsOf, DbIter, DbIterSettings, Lookup, MergingIterator, TombstoneSource, TombstoneView,
+    ValueResolver,
 };
 use crate::options::ReadOptions;
 
@@ -97,6 +101,48 @@ pub(in crate::db) fn search_as_of(
         return Err(Error::invalid_argument("the family has no timestamps"));
     };
     versions_as_of(reader, options, family, current, (snapshot, as_of), key)
+}
+
+/// Whether a key was written with a newer timestamp than that as of which it is read, or deleted,
+/// alone or within a range.
+///
+/// # Errors
+/// As [`as_of`], and those of a lookup.
+pub(in crate::db) fn is_newer_than(
+    reader: &Reader,
+    family: &Arc<Family>,
+    key: &[u8],
+    read: &[u8],
+) -> Result<bool> {
+    reader.check_family(family)?;
+    let current = family.current.load();
+    let options = ReadOptions { timestamp: Some(read.to_vec()), ..ReadOptions::default() };
+    as_of(&options, family, &current)?;
+    let snapshot = reader.read_sequence(&options)?;
+    let (sources, tombstones) =
+        sources_of_key(&reader.tables, &options, family, &current, snapshot, key)?;
+    let (order, size) = (family.comparator(), family.order.timestamp_size());
+    let first = timestamp::before_all(key, size);
+    let is_newer = |stamp: &[u8]| order.compare_timestamps(stamp, read).is_gt();
+    for (_, source) in &tombstones {
+        let TombstoneSource::One(part) = source else { continue };
+        let part = part.tombstones();
+        let covering = part.get(part.first_ending_after(&first));
+        let covering = covering.filter(|one| part.comparator().compare(one.start, &first).is_le());
+        if covering.is_some_and(|one| one.timestamps.chunks_exact(size).any(is_newer)) {
+            return Ok(true);
+        }
+    }
+    // In the order of the entries the newest timestamp of a key comes first.
+    let mut entries = MergingIterator::new(family.order.clone(), sources);
+    entries.seek(KeyBuffer::for_seek(&first, MAX_SEQUENCE_NUMBER).as_key());
+    while entries.valid() && order.compare_keys(entries.key().user_key(), &first).is_eq() {
+        if entries.key().sequence() <= snapshot {
+            return Ok(is_newer(timestamp::split(entries.key().user_key(), size).1));
+        }
+        entries.next();
+    }
+    entries.status().map(|()| false)
 }
 
 /// The same as of a timestamp that is known to be readable.

@@ -168,8 +168,8 @@ impl Transaction {
         self.stamps.read = Some(timestamp.as_ref().to_vec());
     }
 
-    /// What the commit writes to families with timestamps gets this one. Such a transaction is not
-    /// committed without.
+    /// What the commit writes to families with timestamps gets this one. Without it the commit of
+    /// such a transaction fails.
     #[doc(alias = "SetCommitTimestamp")]
     pub fn set_commit_timestamp(&mut self, timestamp: impl AsRef<[u8]>) {
         self.stamps.commit = Some(timestamp.as_ref().to_vec());

@@ -340,7 +340,7 @@ impl Transaction {
         families: &[&Family],
         options: &ReadOptions,
     ) -> Result<FamiliesCursor> {
-        FamiliesCursor::over(families, |family| self.family(family)?.cursor(options))
+        FamiliesCursor::over(families, options, |family| self.family(family)?.cursor(options))
     }
 
     /// Takes back one [`Transaction::get_for_update`] of `key`; within a save point only one that

@@ -1,13 +1,10 @@
 //! The timestamps of a transaction: as of which it reads, and as of which it is written.
 
-use std::cmp::Ordering;
-
-use crate::base::{Code, Error, Result, key_in_words, timestamp};
+use crate::base::{Code, Error, Result, key_in_words};
 use crate::batch::WriteBatch;
 use crate::db::ColumnFamily;
 use crate::front::family::Family;
 use crate::front::transaction::Transaction;
-use crate::options::ReadOptions;
 
 /// What a transaction was told of timestamps.
 #[derive(Default)]
@@ -37,24 +34,11 @@ pub(super) fn check_not_newer(
     family: &ColumnFamily,
     key: &[u8],
 ) -> Result<()> {
-    let order = family.comparator();
-    let size = order.timestamp_size();
-    let Some(read) = transaction.stamps.read.as_ref().filter(|_| size > 0) else { return Ok(()) };
-    timestamp::check_size(family.name(), size, read)?;
-    let engine = transaction.db.engine();
-    let low = engine.full_history_ts_low(family)?.unwrap_or_else(|| vec![0; size]);
-    let all = ReadOptions {
-        timestamp: Some(vec![0xff; size]),
-        iter_start_ts: Some(low),
-        ..ReadOptions::default()
+    let has_timestamps = family.comparator().timestamp_size() > 0;
+    let Some(read) = transaction.stamps.read.as_ref().filter(|_| has_timestamps) else {
+        return Ok(());
     };
-    let mut versions = engine.iter_cf(family, &all)?;
-    versions.seek(key);
-    versions.status()?;
-    let is_newer = versions.valid()
-        && order.without_timestamps().compare(versions.key(), key) == Ordering::Equal
-        && order.compare_timestamps(versions.timestamp(), read).is_gt();
-    if !is_newer {
+    if !transaction.db.engine().is_newer_than(family, key, read)? {
         return Ok(());
     }
     let message = format!(
