@@ -48,8 +48,8 @@ pub struct SstFileManagerOptions {
     pub delete_rate_bytes_per_second: u64,
     /// See [`SstFileManager::set_max_trash_db_ratio`].
     pub max_trash_db_ratio: f64,
-    /// Bytes of a larger file that are given back to the file system at a time, if it has holes and
-    /// nothing else has the file; 0 removes whole files.
+    /// Bytes of a larger file that are given back at a time, if the file system supports holes and
+    /// nothing else uses the file; 0 removes whole files.
     pub bytes_max_delete_chunk: u64,
 }
 
@@ -66,7 +66,7 @@ impl Default for SstFileManagerOptions {
 /// Limits the space of the databases whose options hold it, and the rate at which their obsolete
 /// files are removed.
 pub struct SstFileManager {
-    space: Mutex<Space>,
+    space: Arc<Mutex<Space>>,
     trash: Arc<Trash>,
     databases: AtomicU64,
     member: Mutex<Option<MemberId>>,
@@ -81,9 +81,10 @@ impl SstFileManager {
 
     /// A manager with threads and clock of the world `env`. Each database uses its own file system.
     pub fn with_env(options: SstFileManagerOptions, env: &Env) -> Arc<Self> {
-        Arc::new_cyclic(|manager| Self {
-            space: Mutex::default(),
-            trash: Arc::new(Trash::new(options, env, manager.clone())),
+        let space: Arc<Mutex<Space>> = Arc::default();
+        Arc::new(Self {
+            space: space.clone(),
+            trash: Arc::new(Trash::new(options, env, space)),
             databases: AtomicU64::new(0),
             member: Mutex::new(None),
             threads: BackgroundThreads::of([0, 1], 0, env),

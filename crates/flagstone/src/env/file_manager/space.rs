@@ -75,8 +75,8 @@ impl Space {
 
     fn refusal(&self, more: &str) -> Error {
         let message = format!(
-            "tables, blob files and trash take {} bytes of the {} that the SstFileManager allows{more}; delete data and \
-             compact, or raise max_allowed_space_usage",
+            "tables, blob files and trash take {} bytes of the {} that the SstFileManager allows{more}; drop column \
+             families, remove the files of key ranges (delete_files_in_ranges), or raise max_allowed_space_usage",
             self.total, self.max_allowed
         );
         Error::new(Code::IoError, message).with_subcode(SubCode::SpaceLimit)

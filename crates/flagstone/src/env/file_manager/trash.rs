@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{SstFileManager, SstFileManagerOptions};
+use super::SstFileManagerOptions;
+use super::space::Space;
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::{Result, Sometimes};
 use crate::env::threads::Next;
@@ -26,7 +27,9 @@ pub(super) struct TrashFile {
 /// The files that wait.
 pub(super) struct Trash {
     clock: Arc<dyn Clock>,
-    manager: Weak<SstFileManager>,
+    /// The manager's sums, and not the manager: its thread would wait for itself if it had the last
+    /// hold of that.
+    space: Arc<Mutex<Space>>,
     /// Whether the world has threads; otherwise each deletion does a step.
     has_thread: bool,
     chunk: u64,
@@ -52,14 +55,10 @@ enum Removed {
 }
 
 impl Trash {
-    pub(super) fn new(
-        options: SstFileManagerOptions,
-        env: &Env,
-        manager: Weak<SstFileManager>,
-    ) -> Self {
+    pub(super) fn new(options: SstFileManagerOptions, env: &Env, space: Arc<Mutex<Space>>) -> Self {
         Self {
             clock: env.clock.clone(),
-            manager,
+            space,
             has_thread: env.spawner.choose_step(1).is_none(),
             chunk: options.bytes_max_delete_chunk,
             state: Mutex::new(State {
@@ -159,8 +158,8 @@ impl Trash {
 
     /// What could not be removed takes its space on.
     fn note_gone(&self, file: &TrashFile, is_removed: bool) {
-        if let Some(manager) = self.manager.upgrade().filter(|_| is_removed) {
-            manager.space.lock().remove(file.database, &file.path);
+        if is_removed {
+            self.space.lock().remove(file.database, &file.path);
         }
     }
 
