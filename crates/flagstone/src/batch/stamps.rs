@@ -231,8 +231,8 @@ impl WriteBatch {
         self.add_stamped_pair(MERGE, cf, &key, operand.as_ref())
     }
 
-    /// Deletes the keys from `begin` up to but not including `end` as of a timestamp: reads as of an
-    /// older one still see what was written before.
+    /// Deletes the keys from `begin` up to but not including `end` as of a timestamp: reads as of
+    /// an older one still see what was written before.
     ///
     /// A write must not have an older timestamp than what was written to the same keys before it,
     /// for range deletions as for puts: which of two writes counts is told by the order in which

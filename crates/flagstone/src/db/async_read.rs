@@ -262,8 +262,9 @@ impl AsyncIter {
     /// them, until the next seek.
     ///
     /// # Errors
-    /// As [`Iter::status`] and [`Iter::value`]; `NotSupported` with `iter_start_ts`; `IoError` if the system has no thread left,
-    /// `Aborted` if the read panicked. The next call tries the same again.
+    /// As [`Iter::status`] and [`Iter::value`]; `NotSupported` with `iter_start_ts`; `IoError` if
+    /// the system has no thread left, `Aborted` if the read panicked. The next call tries the same
+    /// again.
     pub async fn next_batch(&mut self, max_entries: usize) -> Result<Vec<Entry>> {
         if matches!(self.position, Position::End) || max_entries == 0 {
             return Ok(Vec::new());
