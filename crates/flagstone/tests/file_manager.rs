@@ -4,7 +4,8 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{create, dump, open_as_written, referee, temporary};
@@ -13,7 +14,9 @@ use flagstone::base::{Code, Error, SubCode};
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem};
-use flagstone::options::{Options, SstFileManager, SstFileManagerOptions};
+use flagstone::options::{
+    BackgroundJobPressure, EventListener, JobInfo, Options, SstFileManager, SstFileManagerOptions,
+};
 use testkit::fault::{FaultFs, Injection, Plan};
 use testkit::steps;
 use testkit::{CrashFs, Survival};
@@ -24,6 +27,9 @@ const SLOW: SstFileManagerOptions = SstFileManagerOptions {
     max_trash_db_ratio: 1e9,
     bytes_max_delete_chunk: 0,
 };
+
+/// Longer than any of this takes on a busy machine.
+const TOO_LONG: Duration = Duration::from_secs(60);
 
 /// A world without threads, in which time passes by being slept through.
 fn world(fs: &MemoryFileSystem) -> Env {
@@ -160,6 +166,121 @@ fn a_compaction_needs_room_for_its_inputs_and_the_buffer() {
     compact(&db).expect("there is room");
     db.put("later", "1").expect("writes go on");
     assert!(!manager.is_max_allowed_space_reached_including_compactions());
+}
+
+/// Tells that writes go on.
+struct Recoveries(Mutex<Sender<()>>);
+
+impl EventListener for Recoveries {
+    fn on_error_recovery_completed(&self, _earlier: &Error) {
+        // The test may have ended.
+        let _ = self.0.lock().expect("no panic").send(());
+    }
+}
+
+/// The error advises nothing that is refused at the limit.
+#[test]
+fn what_the_refusal_advises_makes_room() {
+    let make_room: [(&str, fn(&Db, &SstFileManager)); 3] = [
+        ("drop column families", |db, _| {
+            let dropped = db.column_family("dropped").expect("a family");
+            db.drop_column_family(&dropped).expect("it is dropped");
+        }),
+        ("delete_files_in_ranges", |db, _| {
+            let family = db.default_column_family().clone();
+            db.delete_files_in_ranges(&family, &[(None, None)], false).expect("files go");
+        }),
+        ("raise max_allowed_space_usage", |db, manager| {
+            manager.set_max_allowed_space_usage(manager.total_size() + 1);
+            db.resume().expect("the limit is higher");
+        }),
+    ];
+    for (advice, make_room) in make_room {
+        let env = Env::memory();
+        let manager = SstFileManager::with_env(SstFileManagerOptions::default(), &env);
+        let (tell, told) = channel();
+        let mut options = options(&env, &manager);
+        options.listeners.push(Arc::new(Recoveries(Mutex::new(tell))));
+        let db = Db::open("/db", &options).expect("a database");
+        let dropped = db.create_column_family("dropped", &options.cf).expect("a family");
+        db.put_cf(&dropped, "key", vec![1; 40_000]).expect("a put");
+        fill(&db, 1);
+        // No files are removed of the first level.
+        compact(&db).expect("a compaction");
+        drop(dropped);
+        manager.set_max_allowed_space_usage(manager.total_size() + 1000);
+        fill(&db, 2);
+        let error = db.put("later", "1").expect_err("too much space is taken");
+        assert!(error.to_string().contains(advice), "{error}");
+        for refused in [db.delete("key001"), compact(&db)] {
+            let error = refused.expect_err("it takes space");
+            assert_eq!(error.subcode(), SubCode::SpaceLimit);
+            assert!(!error.to_string().contains("delete data"), "{error}");
+        }
+        make_room(&db, &manager);
+        told.recv_timeout(TOO_LONG).unwrap_or_else(|_| panic!("{advice}: writes are refused"));
+        db.put("later", "1").unwrap_or_else(|error| panic!("{advice}: {error}"));
+    }
+}
+
+/// Keeps what is told of compactions.
+#[derive(Default)]
+struct Compactions(Mutex<Vec<&'static str>>);
+
+impl Compactions {
+    fn told(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
+    }
+
+    fn note(&self, what: &'static str) {
+        self.0.lock().expect("no panic").push(what);
+    }
+}
+
+impl EventListener for Compactions {
+    fn on_compaction_begin(&self, _job: &JobInfo) {
+        self.note("begun");
+    }
+
+    fn on_compaction_completed(&self, _job: &JobInfo) {
+        self.note("completed");
+    }
+
+    fn on_background_job_pressure_changed(&self, _pressure: &BackgroundJobPressure) {
+        self.note("a job has ended");
+    }
+}
+
+/// One that has no room was begun, told and failed again and again.
+#[test]
+fn nobody_is_told_of_a_compaction_without_room() {
+    let fs = MemoryFileSystem::new();
+    let env = world(&fs);
+    let manager = SstFileManager::with_env(SstFileManagerOptions::default(), &env);
+    let told = Arc::new(Compactions::default());
+    let mut options = options(&env, &manager);
+    options.listeners.push(told.clone());
+    let db = Db::open("/db", &options).expect("a database");
+    fill(&db, 1);
+    fill(&db, 2);
+    told.told();
+    manager.set_max_allowed_space_usage(manager.total_size() + 1000);
+    compact(&db).expect_err("there is no room");
+    let family = db.default_column_family().clone();
+    let by_itself =
+        [("disable_auto_compactions", "false"), ("level0_file_num_compaction_trigger", "2")];
+    db.set_options(&family, &by_itself).expect("options");
+    for _ in 0..3 {
+        let error = db.wait_for_compactions().expect_err("there is no room");
+        assert_eq!(error.subcode(), SubCode::SpaceLimit);
+    }
+    assert_eq!(told.told(), [""; 0]);
+    manager.set_max_allowed_space_usage(0);
+    db.wait_for_compactions().expect("there is room");
+    assert_eq!(told.told(), ["begun", "completed", "a job has ended"]);
+    db.wait_for_compactions().expect("nothing is left to do");
+    let tables = db.live_files().into_iter().filter(|file| file.level.is_some());
+    assert_eq!(tables.count(), 1);
 }
 
 #[test]

@@ -28,6 +28,7 @@ use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::{damage, told};
 use crate::db::writing::direct_blob::DirectInputs;
+use crate::env::ReservedSpace;
 use crate::options::CompactionStyle;
 
 impl Jobs {
@@ -38,7 +39,12 @@ impl Jobs {
             return Ok(false);
         };
         let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
-        let outcome = self.guarded("compaction", || self.run_and_install(&job));
+        let kept = self.reserve_or_let_go(&job).inspect_err(|_| {
+            if takes_turn {
+                self.tree.end_turn(family, false);
+            }
+        })?;
+        let outcome = self.run_in_room(&job, kept);
         // Nobody else picks these inputs, and the next plan is another one.
         let is_given_up = outcome.as_ref().is_err_and(|error| self.is_given_up(&job, error));
         // Who waits for compactions to end removes their inputs then: the job must not hold them
@@ -72,9 +78,30 @@ impl Jobs {
     /// marked then, and the database is poisoned, so that nobody waits for them. The compaction
     /// itself has ended all the same, for which closing waits.
     pub(in crate::db) fn run_compaction(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
-        let outcome = self.guarded("compaction", || self.run_and_install(job));
+        let kept = self.reserve_or_let_go(job)?;
+        let outcome = self.run_in_room(job, kept);
         self.tree.end_compaction();
         outcome
+    }
+
+    /// Keeps room for what a plan writes whose inputs are marked. Where there is none they are
+    /// unmarked, and nobody is told of a compaction.
+    fn reserve_or_let_go(&self, job: &CompactionJob) -> Result<Option<ReservedSpace>> {
+        if !job.plan.rewrites() {
+            return Ok(None);
+        }
+        let bytes = job.plan.files().map(|(_, file)| file.meta.size);
+        let reserved = self.disk.reserve_room(bytes.fold(0, u64::saturating_add));
+        reserved.inspect_err(|_| self.tree.let_go(job))
+    }
+
+    /// [`Self::run_and_install`]; the room is kept until the outputs are counted.
+    fn run_in_room(
+        &self,
+        job: &CompactionJob,
+        _kept: Option<ReservedSpace>,
+    ) -> Result<Vec<FileNumber>> {
+        self.guarded("compaction", || self.run_and_install(job))
     }
 
     fn run_and_install(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
@@ -95,21 +122,14 @@ impl Jobs {
         });
         self.context.events.tell();
         self.follow(job);
-        // Until the outputs are counted.
-        let mut reserved = None;
         let outcome = if job.plan.trivial_move {
             Ok(JobOutput::default())
         } else if job.plan.drops_inputs {
             self.guarded("compaction", || dropping::drop_inputs(self, job))
         } else {
-            let bytes = job.plan.files().map(|(_, file)| file.meta.size);
-            let bytes = bytes.fold(0, u64::saturating_add);
             // A filter or merge operator of the application may panic: the inputs must be let go
             // all the same.
-            self.disk.reserve_room(bytes).and_then(|kept| {
-                reserved = kept;
-                self.guarded("compaction", || self.rewrite(job))
-            })
+            self.guarded("compaction", || self.rewrite(job))
         };
         if let Some(control) = &job.control {
             control.end_piece(outcome.is_ok());
@@ -119,7 +139,6 @@ impl Jobs {
         if let Some(output) = lost {
             output::discard(self, &job.family, &output);
         }
-        drop(reserved);
         self.open_tables(&job.family, &to_open);
         outcome
     }

@@ -46,8 +46,10 @@ impl Member for Jobs {
                     Role::Compaction => self.purge_obsolete_files(),
                 }
                 // Asked again when the tree changes; the time serves what only time brings about
-                // (TTL, dropped iterators).
-                Next::After(if self.context.poison.check().is_err() { RETRY } else { IDLE })
+                // (TTL, dropped iterators), or space.
+                let waits_for_space =
+                    self.context.poison.check().is_err_and(|e| e.waits_for_space());
+                Next::After(if waits_for_space { RETRY } else { IDLE })
             }
             Err(_) => Next::After(RETRY),
         };
@@ -186,7 +188,8 @@ impl Jobs {
         let given_up = matches!(error.code(), Code::ShutdownInProgress | Code::ColumnFamilyDropped);
         let lacks_something = error.waits_for_space() || is_out_of_descriptors(error);
         let starved = role == Role::Compaction && lacks_something;
-        if given_up || starved {
+        // Of what is tried again and again, once.
+        if given_up || starved && self.context.poison.check_starved().is_ok() {
             tracing::warn!(%error, ?role, "background work did not finish");
         }
         self.tree.note_starved(role, error);
@@ -207,3 +210,6 @@ impl Jobs {
 pub(in crate::db::jobs) fn reason_of(is_flush: bool) -> BackgroundErrorReason {
     if is_flush { BackgroundErrorReason::Flush } else { BackgroundErrorReason::Compaction }
 }
+
+#[cfg(test)]
+mod tests;
