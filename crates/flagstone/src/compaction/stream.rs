@@ -561,7 +561,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         };
         self.judged.was_output = true;
         self.judged.was_zeroed =
-            zeroable && self.settings.all_see(sequence) && self.may_zero(sequence);
+            zeroable && self.sees_whole_history() && self.settings.all_see(sequence);
         if self.settings.history.as_ref().is_some_and(|history| history.is_stripped) {
             let size = self.settings.comparator.timestamp_size();
             let key = self.entry.key.as_key();
@@ -570,6 +570,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             let oldest = timestamp::last_of(bare, size);
             self.entry.key.set(&oldest, sequence, value_type);
         }
+        self.judged.was_zeroed =
+            self.judged.was_zeroed && !self.are_parted(self.entry.key.user_key(), 0, sequence);
         if self.judged.was_zeroed {
             sequence = 0;
             self.entry.key.set_version(sequence, value_type);

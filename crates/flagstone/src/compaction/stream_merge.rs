@@ -114,18 +114,18 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     }
 
     /// Whether a merge that reaches the last entry of a key has seen all of it.
-    fn sees_whole_history(&self) -> bool {
+    pub(super) fn sees_whole_history(&self) -> bool {
         self.settings.at_bottom() && self.judged.may_forget
-    }
-
-    /// Whether the current entry needs no sequence number any more.
-    pub(super) fn may_zero(&self, sequence: SequenceNumber) -> bool {
-        self.sees_whole_history() && !self.are_parted(self.entry.key.user_key(), 0, sequence)
     }
 
     /// Where keys have timestamps, whether a reader may see the newer of two entries of the key
     /// that is judged and not the older one, because a range deletion lies between them.
-    fn are_parted(&self, user_key: &[u8], older: SequenceNumber, newer: SequenceNumber) -> bool {
+    pub(super) fn are_parted(
+        &self,
+        user_key: &[u8],
+        older: SequenceNumber,
+        newer: SequenceNumber,
+    ) -> bool {
         let are_forgotten = self.judged.may_forget;
         self.settings.history.as_ref().is_some_and(|history| {
             !history.is_stripped
