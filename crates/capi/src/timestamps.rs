@@ -19,8 +19,23 @@ impl Db {
         family: Option<&Family>,
         key: &[u8],
     ) -> Result<Found> {
-        let family = self.family(family);
-        Ok(self.engine().get_with_timestamp(options.checked()?, family, key)?)
+        self.get_as_read(options.checked()?, family, key)
+    }
+
+    fn get_as_read(
+        &self,
+        options: &flagstone::ReadOptions,
+        family: Option<&Family>,
+        key: &[u8],
+    ) -> Result<Found> {
+        Ok(self.engine().get_with_timestamp(options, self.family(family), key)?)
+    }
+
+    /// The same options, which see all keys of a call as of one moment.
+    fn of_one_moment(&self, options: &ReadOptions) -> Result<flagstone::ReadOptions> {
+        let given = options.checked()?;
+        let snapshot = given.snapshot.clone().unwrap_or_else(|| self.engine().snapshot());
+        Ok(flagstone::ReadOptions { snapshot: Some(snapshot), ..given.clone() })
     }
 }
 
@@ -132,9 +147,11 @@ c_api! {
         timestamps: Array<*mut c_char>, timestamp_sizes: Array<usize>, errors: Array<*mut c_char>
     ) {
         let answers = Answers { values, sizes, timestamps, timestamp_sizes, errors };
-        match keys(list, list_sizes, len) {
-            Ok(keys) => answers.fill(keys.iter().map(|key| db.get_stamped(options, None, key))),
-            Err(error) => answers.fill((0..len).map(|_| Err(error.clone()))),
+        match (keys(list, list_sizes, len), db.of_one_moment(options)) {
+            (Ok(keys), Ok(read)) => {
+                answers.fill(keys.iter().map(|key| db.get_as_read(&read, None, key)));
+            }
+            (Err(error), _) | (_, Err(error)) => answers.fill((0..len).map(|_| Err(error.clone()))),
         }
     }
 
@@ -147,12 +164,12 @@ c_api! {
         let answers = Answers { values, sizes, timestamps, timestamp_sizes, errors };
         let given = |list: &[Ref<Family>]| list.iter().map(|family| family.get()).collect();
         let named: Result<Vec<&Family>> = families.slice(len).and_then(given);
-        match (keys(list, list_sizes, len), named) {
-            (Ok(keys), Ok(named)) => {
+        match (keys(list, list_sizes, len), named, db.of_one_moment(options)) {
+            (Ok(keys), Ok(named), Ok(read)) => {
                 let each = keys.iter().zip(named);
-                answers.fill(each.map(|(key, family)| db.get_stamped(options, Some(family), key)));
+                answers.fill(each.map(|(key, family)| db.get_as_read(&read, Some(family), key)));
             }
-            (Err(error), _) | (_, Err(error)) => {
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
                 answers.fill((0..len).map(|_| Err(error.clone())));
             }
         }
