@@ -1,5 +1,6 @@
 //! The head of a log: version and options in RocksDB's form, `Options.name: value`, and of tables
-//! `name: value`. True is 1, and false 0. Of many families with the same options one has them listed.
+//! `name: value`. True is 1, and false 0. Of many families with the same options one has them
+//! listed.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
