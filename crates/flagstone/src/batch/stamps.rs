@@ -143,7 +143,7 @@ pub fn change_stamps(
                 // The record in the blob file has the key as it was.
                 return Err(Error::not_supported(
                     "a value that was written to a blob file at commit keeps its key's timestamp; open the family with the \
-                     comparator that it was written with, flush it, and then change the comparator",
+                     comparator that it was written with, and copy its entries to a new family",
                 ));
             }
             _ if matches!(change, StampChange::Pad(_)) => {
