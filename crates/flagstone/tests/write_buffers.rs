@@ -1,5 +1,7 @@
 //! One limit for the memtables of several databases.
 
+#![expect(clippy::disallowed_methods, reason = "a test's thread may be left behind")]
+
 mod common;
 
 use std::path::Path;
