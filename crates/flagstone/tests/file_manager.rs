@@ -178,10 +178,12 @@ impl EventListener for Recoveries {
     }
 }
 
+type MakesRoom = fn(&Db, &SstFileManager);
+
 /// The error advises nothing that is refused at the limit.
 #[test]
 fn what_the_refusal_advises_makes_room() {
-    let make_room: [(&str, fn(&Db, &SstFileManager)); 3] = [
+    let make_room: [(&str, MakesRoom); 3] = [
         ("drop column families", |db, _| {
             let dropped = db.column_family("dropped").expect("a family");
             db.drop_column_family(&dropped).expect("it is dropped");
