@@ -40,7 +40,7 @@ pub fn lend(bytes: &[u8], len: Out<usize>) -> *const c_char {
     bytes.as_ptr().cast()
 }
 
-/// The same of one of several; NULL behind the last.
+/// As above, for the element at an index; NULL if the index is out of range.
 pub fn lend_at(bytes: Option<&[u8]>, len: Out<usize>) -> *const c_char {
     match bytes {
         Some(bytes) => lend(bytes, len),

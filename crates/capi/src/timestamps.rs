@@ -31,7 +31,7 @@ impl Db {
         Ok(self.engine().get_with_timestamp(options, self.family(family), key)?)
     }
 
-    /// The same options, which see all keys of a call as of one moment.
+    /// A copy of the options with a snapshot, so that one call reads all keys at the same moment.
     fn of_one_moment(&self, options: &ReadOptions) -> Result<flagstone::ReadOptions> {
         let given = options.checked()?;
         let snapshot = given.snapshot.clone().unwrap_or_else(|| self.engine().snapshot());

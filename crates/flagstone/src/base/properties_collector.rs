@@ -172,8 +172,8 @@ impl fmt::Debug for CollectorFactories {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompactOnDeletionCollectorFactory {
-    /// Consecutive entries that are looked at together; 0 to look at none. Rounded up to a multiple
-    /// of 128.
+    /// Number of consecutive entries in a window, rounded up to a multiple of 128; 0 for no
+    /// windows.
     pub window_size: u64,
     /// Deletions among these from which on the table is marked.
     pub deletion_trigger: u64,
@@ -187,7 +187,7 @@ impl CompactOnDeletionCollectorFactory {
     /// RocksDB's name of it.
     pub const NAME: &str = "CompactOnDeletionCollector";
 
-    /// One that looks at windows of so many entries only.
+    /// A factory that only looks at windows of `window_size` entries.
     pub fn new(window_size: u64, deletion_trigger: u64) -> Self {
         Self { window_size, deletion_trigger, deletion_ratio: 0.0, min_file_size: 0 }
     }

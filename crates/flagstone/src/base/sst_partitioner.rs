@@ -101,7 +101,7 @@ impl SstPartitionerFixedPrefixFactory {
     /// RocksDB's name of it.
     pub const NAME: &str = "SstPartitionerFixedPrefixFactory";
 
-    /// One for prefixes of so many bytes. Shorter keys are their own prefixes.
+    /// A factory for prefixes of `length` bytes. A shorter key is its own prefix.
     pub fn new(length: usize) -> Self {
         Self { length }
     }

@@ -21,15 +21,15 @@ pub(super) struct Stamps {
 /// The timestamps in a batch's keys of one family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StampSize {
-    /// Each key ends in one of so many bytes; 0 for none.
+    /// The size in bytes of the timestamp at the end of each key; 0 for none.
     Known(usize),
     /// The batch came as bytes.
     Unknown,
 }
 
 impl StampSize {
-    /// Whether keys fit a family whose timestamps have so many bytes, as far as that is known
-    /// without a look at them.
+    /// Whether keys fit a family whose timestamps have `size` bytes, as far as that is known
+    /// without a look at the keys.
     #[inline]
     pub fn fits(self, size: usize) -> bool {
         match self {
@@ -87,9 +87,9 @@ impl Stamps {
 /// What becomes of the timestamps of a family's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StampChange {
-    /// They lose their last bytes.
+    /// They lose this number of bytes at their ends.
     Strip(usize),
-    /// They get the least timestamp of so many bytes.
+    /// They get the least timestamp of this size in bytes.
     Pad(usize),
 }
 

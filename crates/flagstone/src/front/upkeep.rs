@@ -74,7 +74,8 @@ impl Db {
     }
 
     /// Tries at once whether a full disk that suspended writes has room again. The database does so
-    /// twice a second.
+    /// twice a second. While a flush is running, this is not known yet, and the error is the
+    /// earlier one.
     ///
     /// # Errors
     /// Why writes are still refused: a full disk, or with subcode `Poisoned` what only reopening

@@ -9,7 +9,7 @@ use crate::options::known::KNOWN;
 use crate::options::table::Settings;
 use crate::options::{ColumnFamilyOptions, KeptSetting, Options, Section, TableSettings};
 
-/// Up to so many families are listed in full.
+/// Families that are all listed in full; with more, those with the same options are listed once.
 const LISTED_MAX: usize = 16;
 
 pub(super) fn text(options: &Options, families: &[(String, ColumnFamilyOptions)]) -> String {

@@ -66,7 +66,8 @@ impl Db {
     }
 
     /// Tries at once whether there is space again for what suspended writes; the database does so
-    /// twice a second by itself.
+    /// twice a second by itself. While a flush is running, this is not known yet, and the error is
+    /// the earlier one.
     ///
     /// # Errors
     /// Why writes are refused still: a full disk, or what only reopening helps against (subcode

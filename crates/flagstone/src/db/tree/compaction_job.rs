@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::base::sync::{AtomicBool, AtomicU64, Mutex};
-use crate::base::{Code, Error, MAX_SEQUENCE_NUMBER, Result, Sometimes, SubCode};
+use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::base::{Code, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, Sometimes, SubCode};
 use crate::compaction::pick::{CompactionPlan, CompactionReason};
 use crate::db::family::Family;
+use crate::db::tree::state::State;
 use crate::env::IoPriority;
 use crate::manifest::Version;
 use crate::options::{CompactionControl, JobInfo};
@@ -64,6 +65,21 @@ impl CompactionJob {
 }
 
 impl CompactionJob {
+    /// Its inputs may be taken again, but for those set aside.
+    pub(super) fn release(&self, state: &mut State, aside: &[FileNumber]) {
+        for (_, file) in self.plan.files().filter(|(_, file)| !aside.contains(&file.number())) {
+            file.being_compacted.store(false, Ordering::Release);
+        }
+        if let Some(known) = state.families.get_mut(&self.family.id) {
+            let ended = self.plan.running();
+            if let Some(at) = known.compacting.running.iter().position(|running| *running == ended)
+            {
+                known.compacting.running.swap_remove(at);
+            }
+        }
+        state.note(self.family.id);
+    }
+
     /// How urgent its reads and writes are.
     pub(in crate::db) fn priority(&self) -> IoPriority {
         match self.plan.reason {

@@ -250,15 +250,7 @@ impl Tree {
             .err()
             .map_or(Vec::new(), |error| damage::set_aside(self, &mut state, job, error));
         damage::note_apart(self, &mut state, job);
-        release_inputs(job, &aside);
-        if let Some(known) = state.families.get_mut(&job.family.id) {
-            let ended = job.plan.running();
-            if let Some(at) = known.compacting.running.iter().position(|running| *running == ended)
-            {
-                known.compacting.running.swap_remove(at);
-            }
-        }
-        state.note(job.family.id);
+        job.release(&mut state, &aside);
         self.update_stall(&mut state);
         // What failed is tried again by the thread that met that, and in a while: unless it was
         // another's.
@@ -587,13 +579,6 @@ pub(in crate::db) fn passes(plan: &CompactionPlan) -> bool {
 /// tell.
 #[derive(Debug, Default)]
 pub(in crate::db) struct FreeSpace(pub(in crate::db) BTreeMap<Arc<Path>, u64>);
-
-/// Takes the marks off a compaction's inputs, but for those set aside.
-fn release_inputs(job: &CompactionJob, aside: &[FileNumber]) {
-    for (_, file) in job.plan.files().filter(|(_, file)| !aside.contains(&file.number())) {
-        file.being_compacted.store(false, Ordering::Release);
-    }
-}
 
 /// A job, and where the next piece begins.
 pub(in crate::db) type Piece = (CompactionJob, Option<Vec<u8>>);

@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::base::sync::{Condvar, Mutex, MutexGuard, Ordering, Rank, RwLock, ranked};
+use crate::base::sync::{Condvar, Mutex, MutexGuard, Rank, RwLock, ranked};
 use crate::base::{
     Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
     SnapshotList, SubCode,
@@ -262,17 +262,8 @@ impl Tree {
     /// taken again.
     pub(in crate::db) fn let_go(&self, job: &CompactionJob) {
         let mut state = self.state.lock();
-        for (_, file) in job.plan.files() {
-            file.being_compacted.store(false, Ordering::Release);
-        }
-        let chosen = job.plan.running();
-        if let Some(known) = state.families.get_mut(&job.family.id)
-            && let Some(at) = known.compacting.running.iter().position(|one| *one == chosen)
-        {
-            known.compacting.running.swap_remove(at);
-        }
+        job.release(&mut state, &[]);
         state.running.compactions -= 1;
-        state.note(job.family.id);
         self.update_stall(&mut state);
         // The thread that chose it tries again in a while, unless it was another's.
         if job.is_manual {
