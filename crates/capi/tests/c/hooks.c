@@ -1,21 +1,7 @@
 /* Listeners and partitioners, as a program uses them. Its only argument is an empty directory. Each
    check ends the program with the line that failed. */
 
-#include <rocksdb/c.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      fprintf(stderr, "%s:%d: %s (error: %s)\n", __FILE__, __LINE__, #condition, \
-              error == NULL ? "none" : error);                                  \
-      exit(1);                                                                  \
-    }                                                                           \
-  } while (0)
-
-static char* error = NULL;
+#include "check.h"
 
 /* Calls come one at a time. */
 struct counts {

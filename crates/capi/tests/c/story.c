@@ -1,23 +1,10 @@
 /* One program through the C API, as its users write it. Its only argument is an empty directory.
    Each check ends the program with the line that failed. */
 
-#include <rocksdb/c.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      fprintf(stderr, "%s:%d: %s (error: %s)\n", __FILE__, __LINE__, #condition, \
-              error == NULL ? "none" : error);                                  \
-      exit(1);                                                                  \
-    }                                                                           \
-  } while (0)
+#include "check.h"
 
 #define OK() CHECK(error == NULL)
 
-static char* error = NULL;
 static char directory[4096];
 
 static const char* in(const char* name) {

@@ -72,15 +72,14 @@ fn padded(key: &[u8], size: usize, byte: u8) -> Vec<u8> {
     padded
 }
 
-/// Refuses a timestamp of another size than a family has.
+/// Refuses a timestamp of `given` bytes where those of the family have `size`.
 ///
 /// # Errors
 /// `InvalidArgument`.
-pub fn check_size(family: &str, size: usize, timestamp: &[u8]) -> Result<()> {
-    if timestamp.len() == size {
+pub fn check_size(family: &str, size: usize, given: usize) -> Result<()> {
+    if given == size {
         return Ok(());
     }
-    let given = timestamp.len();
     Err(Error::invalid_argument(match size {
         0 => format!(
             "column family '{family}' has no timestamps, because its comparator has none; leave out the timestamp"

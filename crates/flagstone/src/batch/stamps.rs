@@ -286,7 +286,7 @@ impl WriteBatch {
                 all.push_encoded(encoded, operation.is_counted())?;
                 continue;
             }
-            timestamp::check_size("of the batch", size, stamp)?;
+            timestamp::check_size("of the batch", size, stamp.len())?;
             let known = match operation.family().map(|cf| self.stamp_size(cf)) {
                 Some(StampSize::Known(known)) => known,
                 Some(StampSize::Unknown) => return Err(is_unknown()),

@@ -211,7 +211,7 @@ impl SstFileWriter {
     fn stamped(&mut self, key: &[u8], stamp: &[u8]) -> Result<Vec<u8>> {
         self.check_usable()?;
         let size = self.comparator.timestamp_size();
-        let checked = timestamp::check_size("of the table", size, stamp);
+        let checked = timestamp::check_size("of the table", size, stamp.len());
         self.note(checked)?;
         Ok(timestamp::join(key, stamp))
     }

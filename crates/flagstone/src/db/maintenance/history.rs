@@ -61,7 +61,7 @@ impl Db {
         inner.disk.check_changeable()?;
         inner.disk.check_owner(&family.0)?;
         check_has_timestamps(&family.0)?;
-        timestamp::check_size(&family.0.name, family.0.order.timestamp_size(), low)?;
+        timestamp::check_size(&family.0.name, family.0.order.timestamp_size(), low.len())?;
         raise_history_low(&inner.tree, &family.0, low)
     }
 
@@ -85,7 +85,7 @@ impl Db {
     pub fn trim_history(&self, family: &ColumnFamily, trim: impl AsRef<[u8]>) -> Result<()> {
         let (name, trim) = (&family.0.name, trim.as_ref());
         check_has_timestamps(&family.0)?;
-        timestamp::check_size(name, family.0.order.timestamp_size(), trim)?;
+        timestamp::check_size(name, family.0.order.timestamp_size(), trim.len())?;
         let order = family.0.comparator();
         if let Some(low) = self.full_history_ts_low(family)?
             && order.compare_timestamps(trim, &low).is_lt()

@@ -50,7 +50,7 @@ pub(super) fn as_of(
 fn checked(options: &ReadOptions, family: &Family, current: &SuperVersion) -> Result<Option<AsOf>> {
     let (size, name) = (family.order.timestamp_size(), &family.name);
     for given in [&options.timestamp, &options.iter_start_ts].into_iter().flatten() {
-        timestamp::check_size(name, size, given)?;
+        timestamp::check_size(name, size, given.len())?;
     }
     let Some(newest) = &options.timestamp else {
         return Err(Error::invalid_argument(format!(

@@ -153,7 +153,7 @@ fn check_stamps(batch: &WriteBatch, stamps: StampSize, family: &Family) -> Resul
                 "column family '{name}' takes writes with timestamps of {size} bytes only, such as put_with_timestamp"
             )));
         }
-        StampSize::Known(given) => return timestamp::check_size(name, size, &vec![0; given]),
+        StampSize::Known(given) => return timestamp::check_size(name, size, given),
         StampSize::Unknown => {}
     }
     for operation in batch.iter() {
