@@ -25,9 +25,11 @@ destroys! {
 
 c_api! {
     fn rocksdb_sst_file_manager_create(env: ?Env) -> *mut Tagged<SstFileManager> {
-        let own = rdb::Env::new().ok();
-        let env = env.map(|env| &env.rdb).or(own.as_ref());
-        make(SstFileManager(rdb::SstFileManager::new(env.expect("the system's never fails"))))
+        let manager = match env {
+            Some(env) => rdb::SstFileManager::new(&env.rdb),
+            None => rdb::SstFileManager::new(&rdb::Env::new().expect("the system's never fails")),
+        };
+        make(SstFileManager(manager))
     }
 
     fn rocksdb_options_set_sst_file_manager(o: &mut Options, manager: &SstFileManager) {
