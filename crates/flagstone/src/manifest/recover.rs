@@ -118,8 +118,10 @@ pub fn list_column_families(env: &Env, directory: &Path) -> Result<Vec<FamilyLis
     Ok(replay.families.into_iter().map(listing).collect())
 }
 
+mod blob_keys;
 mod tail;
 
+use blob_keys::check_blob_keys;
 pub use tail::ManifestTail;
 
 impl VersionSet {
@@ -481,25 +483,6 @@ impl ReplayedFamily {
         open.has_changed |= edit.changes_files();
         open.builder.apply(edit)
     }
-}
-
-/// Blob files have keys with the timestamps that the family had when they were written.
-///
-/// # Errors
-/// `NotSupported` where there are any and the comparator is not the stored one.
-fn check_blob_keys(
-    name: &str,
-    stored: Option<&str>,
-    given: &Comparator,
-    version: &Version,
-) -> Result<()> {
-    let other = stored.filter(|stored| *stored != given.name());
-    let Some(stored) = other.filter(|_| !version.blob_files.is_empty()) else { return Ok(()) };
-    Err(Error::not_supported(format!(
-        "column family '{name}' has blob files, which were written with comparator {stored}: it cannot be opened with {}; open \
-         it with its own comparator and copy its entries to a new column family that has the other one",
-        given.name()
-    )))
 }
 
 /// The files in a directory; none if it is missing: what should be there is missed by its name.

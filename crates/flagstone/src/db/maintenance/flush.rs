@@ -4,7 +4,7 @@
 use crate::base::Result;
 use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
-use crate::db::tree::Steps;
+use crate::db::tree::{Steps, paused_work};
 use crate::env::Role;
 use crate::options::{FlushOptions, FlushReason};
 
@@ -82,7 +82,7 @@ impl Db {
             match inner.jobs.attempt_one(Role::Flush) {
                 Ok(true) => {}
                 Ok(false) if inner.context.poison.check().is_err() => {
-                    if !inner.tree.wait_for_running_flushes() {
+                    if !paused_work::wait_for_running_flushes(&inner.tree) {
                         break Ok(());
                     }
                 }

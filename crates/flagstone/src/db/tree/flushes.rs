@@ -219,17 +219,6 @@ impl Tree {
         state.running.flushes > 0 || state.paused.flushes > 0
     }
 
-    /// Waits until no flush runs. Returns `false` at once if none does, or none may begin.
-    pub(in crate::db) fn wait_for_running_flushes(&self) -> bool {
-        let mut state = self.state.lock();
-        let mut has_waited = false;
-        while state.running.flushes > 0 && state.paused.flushes == 0 {
-            has_waited = true;
-            self.wait_for_progress(&mut state, None);
-        }
-        has_waited
-    }
-
     /// Takes what has waited longest.
     pub(in crate::db) fn take_flush(&self) -> Option<FlushJob> {
         self.take_flush_in(&mut self.state.lock())

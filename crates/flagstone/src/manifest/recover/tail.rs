@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Replay, advised, check_blob_keys, current_manifest};
+use super::blob_keys::check_blob_keys;
+use super::{Replay, advised, current_manifest};
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result, file_name};
 use crate::env::{Env, Names};
 use crate::manifest::edit::VersionEdit;
