@@ -150,6 +150,11 @@ impl<T> Clone for Ref<T> {
 impl<T> Copy for Ref<T> {}
 
 impl<T: Handle> Ref<T> {
+    /// What a callback gets: a pointer to an object that lives during its call.
+    pub fn to(object: *mut Tagged<T>) -> Self {
+        Self(object)
+    }
+
     /// The object.
     pub fn get<'a>(self) -> Result<&'a T> {
         check(self.0)?;
@@ -176,6 +181,11 @@ impl<T> Clone for Mut<T> {
 impl<T> Copy for Mut<T> {}
 
 impl<T: Handle> Mut<T> {
+    /// What a callback gets: a pointer to an object that it may change during its call.
+    pub fn to(object: *mut Tagged<T>) -> Self {
+        Self(object)
+    }
+
     /// The pointer.
     pub fn raw(self) -> *mut Tagged<T> {
         self.0
@@ -212,6 +222,14 @@ impl<T: Handle> Own<T> {
         bury(self.0);
         Ok(Some(ManuallyDrop::into_inner(value)))
     }
+}
+
+/// The value of an object that `make` made, and of which C has no pointer any more.
+///
+/// # Errors
+/// If C has destroyed it.
+pub fn take<T: Handle>(pointer: *mut Tagged<T>) -> Result<T> {
+    Own(pointer).get()?.ok_or_else(|| null(T::NAME))
 }
 
 /// Destroys an object that `make` made, and of which C has no pointer any more.

@@ -8,14 +8,22 @@ use crate::abi::{Mut, Result, Tagged, handles};
 use crate::api::{c_api, destroys};
 use crate::cache::{CacheOptions, ClockCacheOptions};
 use crate::db::Db;
+use crate::options::Options;
 
 /// Where caches would have their memory from.
 pub struct MemoryAllocator;
 
-handles! { MemoryAllocator = "memory_allocator", }
+/// What would give tables properties of a program's. The header has no function that makes one.
+pub struct CollectorFactory;
+
+handles! {
+    MemoryAllocator = "memory_allocator",
+    CollectorFactory = "table_properties_collector_factory",
+}
 
 destroys! {
     rocksdb_memory_allocator_destroy: MemoryAllocator,
+    rocksdb_table_properties_collector_factory_destroy: CollectorFactory,
 }
 
 fn none<T>(what: &str) -> Result<T> {
@@ -33,6 +41,10 @@ c_api! {
 
     fn rocksdb_hyper_clock_cache_options_set_memory_allocator(
         _options: &ClockCacheOptions, _allocator: ?MemoryAllocator
+    ) {}
+
+    fn rocksdb_options_add_table_properties_collector_factory(
+        _o: &mut Options, _factory: ?CollectorFactory
     ) {}
 
     fn rocksdb_delete_file(_db: Mut<Db>, name: cstr) {

@@ -1,11 +1,12 @@
 //! Backups in RocksDB's layout.
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
-use flagstone::backup::{self, BackupEngineOptions, BackupInfo, RestoreOptions};
+use flagstone::backup::{self, BackupEngineOptions, BackupInfo, RestoreMode, RestoreOptions};
 
-use crate::abi::{Out, Result, Tagged, handles, make};
+use crate::abi::{Out, Result, State, Tagged, calling, handles, make};
 use crate::api::{c_api, c_settings, creates, destroys};
 use crate::convert::Choice;
 use crate::db::Db;
@@ -27,8 +28,28 @@ pub struct BackupOptions {
 }
 
 /// Options of restoring.
-#[derive(Default)]
-pub struct Restore(RestoreOptions);
+pub struct Restore {
+    engine: RestoreOptions,
+    /// The number of a mode, which may be none.
+    mode: i32,
+}
+
+impl Default for Restore {
+    fn default() -> Self {
+        Self { engine: RestoreOptions::default(), mode: RestoreMode::default().number() }
+    }
+}
+
+impl Restore {
+    fn checked(&self) -> Result<RestoreOptions> {
+        let mut options = self.engine.clone();
+        options.mode = Choice::from_number(self.mode).ok_or_else(|| {
+            let text = format_args!("restore mode {:#x}", self.mode);
+            flagstone_rocksdb::Error::not_supported(text)
+        })?;
+        Ok(options)
+    }
+}
 
 /// What is known of backups, oldest first.
 pub struct Infos(Vec<BackupInfo>);
@@ -110,6 +131,10 @@ c_settings! { "rocksdb_create_backup_options", CreateOptions, |o| {
     value u8, atomic_flush: o.atomic_flush;
 } }
 
+c_settings! { "rocksdb_restore_options", Restore, |o| {
+    value i32, mode: o.mode;
+} }
+
 impl Infos {
     fn at(&self, index: c_int) -> Option<&BackupInfo> {
         usize::try_from(index).ok().and_then(|index| self.0.get(index))
@@ -123,6 +148,28 @@ pub struct CreateOptions {
     decrease_priority: bool,
     priority: i32,
     atomic_flush: bool,
+    progress: Option<backup::ProgressCallback>,
+    excludes: Option<backup::ExcludeFilesCallback>,
+}
+
+/// Is told that a backup goes on.
+type OnProgress = extern "C-unwind" fn(*mut c_void);
+/// Whether a backup does without a file: state, its name, the length of that.
+type Excludes = extern "C-unwind" fn(*mut c_void, *const c_char, usize) -> u8;
+
+fn progress(state: State, callback: OnProgress) -> backup::ProgressCallback {
+    Arc::new(move |_| calling("a progress callback", || callback(state.pointer())))
+}
+
+fn excluding(state: State, callback: Excludes) -> backup::ExcludeFilesCallback {
+    Arc::new(move |files| {
+        for file in files {
+            let name = &file.relative_file;
+            file.exclude_decision = calling("a callback for files of a backup", || {
+                callback(state.pointer(), name.as_ptr().cast(), name.len()) != 0
+            });
+        }
+    })
 }
 
 impl CreateOptions {
@@ -131,6 +178,8 @@ impl CreateOptions {
         options.flush_before_backup = self.flush_before_backup;
         options.decrease_background_thread_cpu_priority = self.decrease_priority;
         options.atomic_flush = self.atomic_flush;
+        options.progress_callback.clone_from(&self.progress);
+        options.exclude_files_callback.clone_from(&self.excludes);
         options
     }
 }
@@ -176,6 +225,20 @@ c_api! {
         o: &mut BackupOptions, limiter: ?Limiter
     ) {
         o.engine.restore_rate_limiter = o.limiter(limiter);
+    }
+
+    fn rocksdb_create_backup_options_set_progress_callback(
+        o: &mut CreateOptions, state: *mut c_void, callback: Option<OnProgress>
+    ) {
+        let state = State::new(state, None);
+        o.progress = callback.map(|callback| progress(state, callback));
+    }
+
+    fn rocksdb_create_backup_options_set_exclude_files_callback(
+        o: &mut CreateOptions, state: *mut c_void, callback: Option<Excludes>
+    ) {
+        let state = State::new(state, None);
+        o.excludes = callback.map(|callback| excluding(state, callback));
     }
 
     fn rocksdb_backup_engine_open(options: &Options, path: path, error) -> *mut Tagged<Backups> {
@@ -237,21 +300,21 @@ c_api! {
     fn rocksdb_backup_engine_restore_db_from_latest_backup(
         backups: &Backups, directory: path, wal_directory: path, options: &Restore, error
     ) {
-        backups.0.restore_db_from_latest_backup(directory, wal_directory, &options.0)?;
+        backups.0.restore_db_from_latest_backup(directory, wal_directory, &options.checked()?)?;
     }
 
     fn rocksdb_backup_engine_restore_db_from_backup(
         backups: &Backups, directory: path, wal_directory: path, options: &Restore, id: u32, error
     ) {
-        backups.0.restore_db_from_backup(id, directory, wal_directory, &options.0)?
+        backups.0.restore_db_from_backup(id, directory, wal_directory, &options.checked()?)?
     }
 
     fn rocksdb_restore_options_set_keep_log_files(options: &mut Restore, keep: i32) {
-        options.0.keep_log_files = keep != 0;
+        options.engine.keep_log_files = keep != 0;
     }
 
     fn rocksdb_restore_options_get_keep_log_files(options: &Restore) -> u8 {
-        options.0.keep_log_files.into()
+        options.engine.keep_log_files.into()
     }
 
     fn rocksdb_backup_engine_get_backup_info(backups: &Backups) -> *const Tagged<Infos> {

@@ -1,11 +1,11 @@
 //! Batches of writes.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 
 use flagstone::base::ColumnFamilyId;
 use flagstone_rocksdb as rdb;
 
-use crate::abi::{Array, Bytes, Out, Result, Tagged, calling, count, handles, keys, make};
+use crate::abi::{Array, Bytes, Out, Result, Tagged, count, handles, keys, make};
 use crate::api::{c_api, creates, destroys};
 use crate::calls::WriteOptions;
 use crate::db::{Db, Family};
@@ -229,31 +229,21 @@ c_api! {
     fn rocksdb_writebatch_pop_save_point(batch: &mut Batch, error) {
         batch.engine.pop_save_point()?
     }
-
-    fn rocksdb_writebatch_iterate(
-        batch: &Batch, state: *mut c_void, put: OnPut, deleted: OnDelete
-    ) {
-        rdb::parts::batch_around(batch.engine.clone(), |told| {
-            told.iterate(&mut Told { state, put, deleted });
-        });
-    }
-
-    fn rocksdb_writebatch_iterate_cf(
-        batch: &Batch, state: *mut c_void, put: OnPutCf, deleted: OnDeleteCf, merged: OnPutCf
-    ) {
-        rdb::parts::batch_around(batch.engine.clone(), |told| {
-            told.iterate_cf(&mut ToldCf { state, put, deleted, merged });
-        });
-    }
 }
 
 /// One key or value of several parts.
-fn joined(list: Array<Bytes>, sizes: Array<usize>, len: i32) -> Result<Vec<u8>> {
+///
+/// # Errors
+/// For NULL.
+pub fn joined(list: Array<Bytes>, sizes: Array<usize>, len: i32) -> Result<Vec<u8>> {
     Ok(keys(list, sizes, count(len))?.concat())
 }
 
 /// Two of them.
-fn joined_pair(
+///
+/// # Errors
+/// For NULL.
+pub fn joined_pair(
     first: (Array<Bytes>, Array<usize>, i32),
     second: (Array<Bytes>, Array<usize>, i32),
 ) -> Result<(Vec<u8>, Vec<u8>)> {
@@ -341,63 +331,5 @@ c_api! {
         batch.verify_checksum()?;
         // Without checksums, what cannot be read is found.
         flagstone::WriteBatch::from_bytes(batch.data().to_vec())?;
-    }
-}
-
-type OnPut = extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize);
-type OnDelete = extern "C-unwind" fn(*mut c_void, *const c_char, usize);
-type OnPutCf = extern "C-unwind" fn(*mut c_void, u32, *const c_char, usize, *const c_char, usize);
-type OnDeleteCf = extern "C-unwind" fn(*mut c_void, u32, *const c_char, usize);
-
-struct Told {
-    state: *mut c_void,
-    put: OnPut,
-    deleted: OnDelete,
-}
-
-impl rdb::WriteBatchIterator for Told {
-    fn put(&mut self, key: &[u8], value: &[u8]) {
-        let (bytes, value_bytes) = (key.as_ptr().cast(), value.as_ptr().cast());
-        calling("a batch's callback", || {
-            (self.put)(self.state, bytes, key.len(), value_bytes, value.len());
-        });
-    }
-
-    fn delete(&mut self, key: &[u8]) {
-        calling("a batch's callback", || {
-            (self.deleted)(self.state, key.as_ptr().cast(), key.len());
-        });
-    }
-}
-
-struct ToldCf {
-    state: *mut c_void,
-    put: OnPutCf,
-    deleted: OnDeleteCf,
-    merged: OnPutCf,
-}
-
-impl ToldCf {
-    fn pair(&self, callback: OnPutCf, family: u32, key: &[u8], value: &[u8]) {
-        let (bytes, value_bytes) = (key.as_ptr().cast(), value.as_ptr().cast());
-        calling("a batch's callback", || {
-            callback(self.state, family, bytes, key.len(), value_bytes, value.len());
-        });
-    }
-}
-
-impl rdb::WriteBatchIteratorCf for ToldCf {
-    fn put_cf(&mut self, family: u32, key: &[u8], value: &[u8]) {
-        self.pair(self.put, family, key, value);
-    }
-
-    fn delete_cf(&mut self, family: u32, key: &[u8]) {
-        calling("a batch's callback", || {
-            (self.deleted)(self.state, family, key.as_ptr().cast(), key.len());
-        });
-    }
-
-    fn merge_cf(&mut self, family: u32, key: &[u8], operand: &[u8]) {
-        self.pair(self.merged, family, key, operand);
     }
 }

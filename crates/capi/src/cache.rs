@@ -52,6 +52,11 @@ c_api! {
         lru(capacity)
     }
 
+    fn rocksdb_cache_create_lru_with_strict_capacity_limit(capacity: usize) -> *mut Tagged<Cache> {
+        // All caches keep to their capacity.
+        lru(capacity)
+    }
+
     fn rocksdb_cache_create_lru_opts(options: &CacheOptions) -> *mut Tagged<Cache> {
         make(Cache(rdb::Cache::new_lru_cache_opts(&options.options)))
     }
@@ -112,6 +117,14 @@ c_api! {
 
     fn rocksdb_cache_get_pinned_usage(cache: &Cache) -> usize {
         cache.0.get_pinned_usage()
+    }
+
+    fn rocksdb_cache_get_occupancy_count(cache: &Cache) -> usize {
+        engine_cache(&cache.0).entries()
+    }
+
+    fn rocksdb_cache_get_table_address_count(cache: &Cache) -> usize {
+        engine_cache(&cache.0).entries()
     }
 
     fn rocksdb_cache_disown_data(_cache: &Cache) {}

@@ -19,11 +19,14 @@ pub struct ReadOptions {
     refused: Option<&'static str>,
     tier: i32,
     /// What has no effect, to be asked for.
-    inert: InertReads,
+    pub(crate) inert: InertReads,
 }
 
+/// RocksDB's number of an activity that is not said.
+const UNKNOWN_ACTIVITY: i32 = 0xff;
+
 #[derive(Clone)]
-struct InertReads {
+pub(crate) struct InertReads {
     deadline: u64,
     io_timeout: u64,
     pin_data: bool,
@@ -34,6 +37,9 @@ struct InertReads {
     optimize_multiget_for_io: bool,
     allow_unprepared_value: bool,
     value_size_soft_limit: u64,
+    io_activity: i32,
+    pub(crate) merge_operand_count_threshold: Option<usize>,
+    pub(crate) request_id: Option<Vec<u8>>,
 }
 
 impl Default for InertReads {
@@ -49,6 +55,9 @@ impl Default for InertReads {
             optimize_multiget_for_io: true,
             allow_unprepared_value: false,
             value_size_soft_limit: u64::MAX,
+            io_activity: UNKNOWN_ACTIVITY,
+            merge_operand_count_threshold: None,
+            request_id: None,
         }
     }
 }
@@ -75,12 +84,23 @@ impl ReadOptions {
 }
 
 /// How a write writes.
-#[derive(Default)]
 pub struct WriteOptions {
     engine: engine::WriteOptions,
     memtable_insert_hint_per_batch: bool,
+    io_activity: i32,
     /// A priority that there is not: writes say so.
     refused: Option<i32>,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            engine: engine::WriteOptions::default(),
+            memtable_insert_hint_per_batch: false,
+            io_activity: UNKNOWN_ACTIVITY,
+            refused: None,
+        }
+    }
 }
 
 impl WriteOptions {
@@ -109,7 +129,30 @@ impl WriteOptions {
 
 /// How a flush flushes.
 #[derive(Default)]
-pub struct FlushOptions(pub engine::FlushOptions);
+pub struct FlushOptions {
+    engine: engine::FlushOptions,
+    force_atomic_flush: bool,
+    listener_wait: bool,
+}
+
+impl FlushOptions {
+    /// The options as the engine takes them.
+    ///
+    /// # Errors
+    /// `Not implemented` for an atomic flush of a database that is open without `atomic_flush`.
+    pub fn checked(&self, is_atomic: bool) -> abi::Result<engine::FlushOptions> {
+        if self.force_atomic_flush && !is_atomic {
+            let what = "force_atomic_flush in a database that is open without atomic_flush";
+            return Err(rdb::Error::not_supported(what));
+        }
+        Ok(self.engine)
+    }
+
+    /// Whether a flush returns only once listeners know of it.
+    pub fn waits_for_listeners(&self) -> bool {
+        self.listener_wait && self.engine.wait
+    }
+}
 
 /// How a requested compaction compacts.
 #[derive(Default)]
@@ -129,8 +172,23 @@ impl CompactOptions {
 pub struct WaitOptions(pub engine::WaitForCompactOptions);
 
 /// How tables are ingested.
-#[derive(Default)]
-pub struct IngestOptions(pub IngestExternalFileOptions);
+pub struct IngestOptions {
+    pub(crate) engine: IngestExternalFileOptions,
+    file_opening_threads: i32,
+    prefetch_lmax_index_and_filter_blocks: bool,
+    verify_checksums_readahead_size: usize,
+}
+
+impl Default for IngestOptions {
+    fn default() -> Self {
+        Self {
+            engine: IngestExternalFileOptions::default(),
+            file_opening_threads: 1,
+            prefetch_lmax_index_and_filter_blocks: true,
+            verify_checksums_readahead_size: 0,
+        }
+    }
+}
 
 /// How WAL records that wait in memory are written.
 #[derive(Default)]
@@ -195,6 +253,7 @@ c_settings! { "rocksdb_readoptions", ReadOptions, |o| {
     value u8, adaptive_readahead: o.inert.adaptive_readahead;
     value u8, optimize_multiget_for_io: o.inert.optimize_multiget_for_io;
     value u8, allow_unprepared_value: o.inert.allow_unprepared_value;
+    value i32, io_activity: o.inert.io_activity;
 } }
 
 c_settings! { "rocksdb_writeoptions", WriteOptions, |o| {
@@ -205,11 +264,14 @@ c_settings! { "rocksdb_writeoptions", WriteOptions, |o| {
     value u8, memtable_insert_hint_per_batch: o.memtable_insert_hint_per_batch;
     choice i32, rate_limiter_priority: o.engine.rate_limiter_priority;
     value usize, protection_bytes_per_key: o.engine.protection_bytes_per_key;
+    value i32, io_activity: o.io_activity;
 } }
 
 c_settings! { "rocksdb_flushoptions", FlushOptions, |o| {
-    value u8, wait: o.0.wait;
-    value u8, allow_write_stall: o.0.allow_write_stall;
+    value u8, wait: o.engine.wait;
+    value u8, allow_write_stall: o.engine.allow_write_stall;
+    value u8, force_atomic_flush: o.force_atomic_flush;
+    value u8, listener_wait: o.listener_wait;
 } }
 
 c_settings! { "rocksdb_flushwaloptions", FlushWalOptions, |o| {
@@ -237,19 +299,22 @@ c_settings! { "rocksdb_wait_for_compact_options", WaitOptions, |o| {
 } }
 
 c_settings! { "rocksdb_ingestexternalfileoptions", IngestOptions, |o| {
-    value u8, move_files: o.0.move_files;
-    value u8, link_files: o.0.link_files;
-    value u8, failed_move_fall_back_to_copy: o.0.failed_move_fall_back_to_copy;
-    value u8, snapshot_consistency: o.0.snapshot_consistency;
-    value u8, allow_global_seqno: o.0.allow_global_seqno;
-    value u8, allow_blocking_flush: o.0.allow_blocking_flush;
-    value u8, ingest_behind: o.0.ingest_behind;
-    value u8, write_global_seqno: o.0.write_global_seqno;
-    value u8, verify_checksums_before_ingest: o.0.verify_checksums_before_ingest;
-    value u8, verify_file_checksum: o.0.verify_file_checksum;
-    value u8, fail_if_not_bottommost_level: o.0.fail_if_not_bottommost_level;
-    value u8, allow_db_generated_files: o.0.allow_db_generated_files;
-    value u8, fill_cache: o.0.fill_cache;
+    value u8, move_files: o.engine.move_files;
+    value u8, link_files: o.engine.link_files;
+    value u8, failed_move_fall_back_to_copy: o.engine.failed_move_fall_back_to_copy;
+    value u8, snapshot_consistency: o.engine.snapshot_consistency;
+    value u8, allow_global_seqno: o.engine.allow_global_seqno;
+    value u8, allow_blocking_flush: o.engine.allow_blocking_flush;
+    value u8, ingest_behind: o.engine.ingest_behind;
+    value u8, write_global_seqno: o.engine.write_global_seqno;
+    value u8, verify_checksums_before_ingest: o.engine.verify_checksums_before_ingest;
+    value u8, verify_file_checksum: o.engine.verify_file_checksum;
+    value u8, fail_if_not_bottommost_level: o.engine.fail_if_not_bottommost_level;
+    value u8, allow_db_generated_files: o.engine.allow_db_generated_files;
+    value u8, fill_cache: o.engine.fill_cache;
+    value i32, file_opening_threads: o.file_opening_threads;
+    value u8, prefetch_lmax_index_and_filter_blocks: o.prefetch_lmax_index_and_filter_blocks;
+    value usize, verify_checksums_readahead_size: o.verify_checksums_readahead_size;
 } }
 
 /// Where RocksDB's read tiers look; the others are not there.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flagstone::backup::ShareFilesNaming;
+use flagstone::backup::{RestoreMode, ShareFilesNaming};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, ChecksumType, CompactionPri,
     CompactionStopStyle, CompactionStyle, CompressionType, DataBlockIndexType, IndexShortening,
@@ -252,6 +252,11 @@ choices! {
         2 = ShareFilesNaming::UseDbSessionId,
         // With the flag that includes the size of the file, the highest bit.
         -2_147_483_646 = ShareFilesNaming::UseDbSessionIdAndFileSize,
+    }
+    RestoreMode {
+        1 = RestoreMode::KeepLatestDbSessionIdFiles,
+        2 = RestoreMode::VerifyChecksum,
+        0xffff = RestoreMode::PurgeAllFiles,
     }
     RateLimiterMode {
         0 = RateLimiterMode::ReadsOnly,

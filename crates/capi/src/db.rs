@@ -60,6 +60,11 @@ impl Db {
         Self { store }
     }
 
+    /// Whether a flush of one family flushes all.
+    pub fn flushes_atomically(&self) -> bool {
+        self.engine().options().atomic_flush
+    }
+
     /// Gives the directory up, also if iterators or families are left.
     pub fn close(self) {
         if let Err(error) = self.engine().close() {

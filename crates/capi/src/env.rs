@@ -5,10 +5,12 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use flagstone_rocksdb as rdb;
+use flagstone_rocksdb::parts::engine_env;
 
 use crate::abi::{Tagged, handles, make};
 use crate::api::{c_api, c_settings, creates, destroys};
 use crate::options::Options;
+use crate::options_groups::Limiter;
 
 /// An environment.
 pub struct Env {
@@ -126,6 +128,12 @@ c_api! {
     fn rocksdb_env_get_bottom_priority_background_threads(env: &Env) -> i32 {
         env.size(Pool::Bottom)
     }
+
+    fn rocksdb_create_dir_if_missing(env: &Env, path: path, error) {
+        engine_env(&env.rdb).fs.create_directory(path)?
+    }
+
+    fn rocksdb_envoptions_set_rate_limiter(_o: &mut EnvOptions, _limiter: ?Limiter) {}
 
     fn rocksdb_env_join_all_threads(_env: &Env) {}
 

@@ -3,6 +3,7 @@
 use std::ffi::c_char;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flagstone::reports::{
     self, BlobFileInfo, BlobGarbageInfo, IngestionInfo, StallCondition, TableInfo,
@@ -113,8 +114,19 @@ impl StallInfo {
     }
 }
 
-/// An error.
-pub struct Status(pub rdb::Error);
+/// An error, until a listener resets it.
+pub struct Status(Mutex<Option<rdb::Error>>);
+
+impl Status {
+    /// This one.
+    pub fn of(error: rdb::Error) -> Self {
+        Self(Mutex::new(Some(error)))
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<rdb::Error>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 handles! {
     FileOfJob = "compaction_file_info",
@@ -241,6 +253,10 @@ c_api! {
     }
 
     fn rocksdb_status_ptr_get_error(status: &Status, error) {
-        Err(status.0.clone())?;
+        let error = status.slot().clone();
+        error.map_or(Ok(()), Err)?;
+    }
+    fn rocksdb_reset_status(status: &Status) {
+        *status.slot() = None;
     }
 }

@@ -7,8 +7,9 @@ use flagstone::Value;
 use flagstone::transactions::{InBatch, WriteBatchWithIndex};
 use flagstone_rocksdb as rdb;
 
-use crate::abi::{Lent, Out, Own, Result, Tagged, copied, handles, make};
+use crate::abi::{Array, Bytes, Lent, Out, Own, Result, Tagged, copied, handles, make};
 use crate::api::{c_api, destroys};
+use crate::batch::{joined, joined_pair};
 use crate::calls::{ReadOptions, WriteOptions};
 use crate::components::Comparator;
 use crate::db::{Db, Family};
@@ -63,6 +64,18 @@ impl IndexedBatch {
         self.own.as_deref().ok_or_else(of_transaction)
     }
 
+    /// The engine's batch, to be changed as a whole.
+    ///
+    /// # Errors
+    /// Why an operation could not be added; that it is a transaction's.
+    pub fn own_engine(&mut self) -> Result<&mut WriteBatchWithIndex> {
+        let own = self.own_mut()?;
+        match &own.refused {
+            Some(error) => Err(error.clone()),
+            None => Ok(&mut own.engine),
+        }
+    }
+
     fn own_mut(&mut self) -> Result<&mut OwnBatch> {
         self.own.as_deref_mut().ok_or_else(of_transaction)
     }
@@ -74,6 +87,18 @@ impl IndexedBatch {
         let Some(own) = &mut self.own else { return };
         if let Err(error) = add(&mut own.engine, &own.order) {
             own.refused.get_or_insert(error.into());
+        }
+    }
+
+    fn add_joined<T>(
+        &mut self,
+        parts: Result<T>,
+        add: impl FnOnce(&mut WriteBatchWithIndex, &flagstone::Comparator, T) -> flagstone::Result<()>,
+    ) {
+        let Some(own) = &mut self.own else { return };
+        let added = parts.and_then(|parts| Ok(add(&mut own.engine, &own.order, parts)?));
+        if let Err(error) = added {
+            own.refused.get_or_insert(error);
         }
     }
 
@@ -285,4 +310,72 @@ c_api! {
 
 fn no_ranges() -> flagstone::Error {
     flagstone::Error::not_supported("a batch with an index takes no range deletions")
+}
+
+// Keys and values that are given in parts.
+c_api! {
+    fn rocksdb_writebatch_wi_putv(
+        batch: &mut IndexedBatch, len: i32, list: Array<Bytes>, sizes: Array<usize>,
+        value_len: i32, values: Array<Bytes>, value_sizes: Array<usize>
+    ) {
+        let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
+        batch.add_joined(parts, |batch, order, (key, value)| batch.put_default(order, &key, &value));
+    }
+
+    fn rocksdb_writebatch_wi_putv_cf(
+        batch: &mut IndexedBatch, family: &Family, len: i32, list: Array<Bytes>,
+        sizes: Array<usize>, value_len: i32, values: Array<Bytes>, value_sizes: Array<usize>
+    ) {
+        let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
+        batch.add_joined(parts, |batch, _, (key, value)| batch.put(&family.engine, key, value));
+    }
+
+    fn rocksdb_writebatch_wi_mergev(
+        batch: &mut IndexedBatch, len: i32, list: Array<Bytes>, sizes: Array<usize>,
+        value_len: i32, values: Array<Bytes>, value_sizes: Array<usize>
+    ) {
+        let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
+        batch.add_joined(parts, |batch, order, (key, operand)| {
+            batch.merge_default(order, &key, &operand)
+        });
+    }
+
+    fn rocksdb_writebatch_wi_mergev_cf(
+        batch: &mut IndexedBatch, family: &Family, len: i32, list: Array<Bytes>,
+        sizes: Array<usize>, value_len: i32, values: Array<Bytes>, value_sizes: Array<usize>
+    ) {
+        let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
+        batch.add_joined(parts, |batch, _, (key, operand)| {
+            batch.merge(&family.engine, key, operand)
+        });
+    }
+
+    fn rocksdb_writebatch_wi_deletev(
+        batch: &mut IndexedBatch, len: i32, list: Array<Bytes>, sizes: Array<usize>
+    ) {
+        let key = joined(list, sizes, len);
+        batch.add_joined(key, |batch, order, key| batch.delete_default(order, &key));
+    }
+
+    fn rocksdb_writebatch_wi_deletev_cf(
+        batch: &mut IndexedBatch, family: &Family, len: i32, list: Array<Bytes>,
+        sizes: Array<usize>
+    ) {
+        let key = joined(list, sizes, len);
+        batch.add_joined(key, |batch, _, key| batch.delete(&family.engine, key));
+    }
+
+    fn rocksdb_writebatch_wi_delete_rangev(
+        batch: &mut IndexedBatch, _len: i32, _from: Array<Bytes>, _from_sizes: Array<usize>,
+        _to: Array<Bytes>, _to_sizes: Array<usize>
+    ) {
+        batch.add(|_, _| Err(no_ranges()));
+    }
+
+    fn rocksdb_writebatch_wi_delete_rangev_cf(
+        batch: &mut IndexedBatch, _family: &Family, _len: i32, _from: Array<Bytes>,
+        _from_sizes: Array<usize>, _to: Array<Bytes>, _to_sizes: Array<usize>
+    ) {
+        batch.add(|_, _| Err(no_ranges()));
+    }
 }

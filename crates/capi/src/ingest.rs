@@ -68,7 +68,7 @@ fn ingest(
     options: &IngestOptions,
 ) -> Result<()> {
     let paths: Vec<_> = list.slice(len)?.iter().map(|path| path.path()).collect::<Result<_>>()?;
-    Ok(db.engine().ingest_external_files(db.family(family), &paths, &options.0)?)
+    Ok(db.engine().ingest_external_files(db.family(family), &paths, &options.engine)?)
 }
 
 c_api! {

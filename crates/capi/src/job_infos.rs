@@ -10,7 +10,7 @@ use flagstone::reports::{
 use flagstone_rocksdb as rdb;
 
 use crate::abi::{Handle, Out, Tagged, handles};
-use crate::api::c_api;
+use crate::api::{c_api, creates, destroys};
 use crate::convert::Choice;
 use crate::event_infos::{
     BlobAddition, BlobGarbage, FileOfJob, Part, count, int, lend, lend_at, oldest_blob_file,
@@ -165,13 +165,29 @@ impl CompactionInfo {
 }
 
 /// A part of a compaction.
-pub struct PartInfo(pub SubcompactionInfo);
+pub struct PartInfo(SubcompactionInfo, Part<Stats>);
+
+impl PartInfo {
+    /// The part as C sees it.
+    pub fn of(part: &SubcompactionInfo) -> Self {
+        Self(part.clone(), Part::new(Stats::of_part(part)))
+    }
+}
+
+impl Default for CompactionInfo {
+    fn default() -> Self {
+        Self::begun(&JobInfo::default())
+    }
+}
 
 handles! {
     FlushInfo = "flushjobinfo",
     CompactionInfo = "compactionjobinfo",
     PartInfo = "subcompactionjobinfo",
 }
+
+creates! { rocksdb_compactionjobinfo_create: CompactionInfo, }
+destroys! { rocksdb_compactionjobinfo_destroy: CompactionInfo, }
 
 c_api! {
     fn rocksdb_flushjobinfo_cf_id(info: &FlushInfo) -> u32 {
@@ -451,4 +467,7 @@ c_api! {
         info.0.blob_compression.number().unsigned_abs()
     }
 
+    fn rocksdb_subcompactionjobinfo_stats(info: &PartInfo) -> *const Tagged<Stats> {
+        info.1.pointer()
+    }
 }

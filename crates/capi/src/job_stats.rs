@@ -1,14 +1,31 @@
 //! Figures of compactions, as listeners are told of them.
 
-use flagstone::reports::{JobInfo, TableInfo, TableProperties};
+use std::ffi::c_char;
 
-use crate::abi::handles;
+use flagstone::reports::{JobInfo, SubcompactionInfo, TableInfo, TableProperties};
+
+use crate::abi::{Out, handles};
 use crate::api::c_api;
+use crate::event_infos::lend;
 
 /// The figures of a compaction.
 pub struct Stats {
     /// The compaction.
     pub job: JobInfo,
+}
+
+impl Stats {
+    /// Those of a part of a compaction.
+    pub fn of_part(part: &SubcompactionInfo) -> Self {
+        let mut job = JobInfo::default();
+        job.stats.entries_read = part.entries_read;
+        Self { job }
+    }
+}
+
+/// The first bytes of a key, as many as RocksDB has of it here.
+fn prefix(key: &[u8]) -> &[u8] {
+    &key[..key.len().min(8)]
 }
 
 handles! { Stats = "compaction_job_stats", }
@@ -104,5 +121,80 @@ c_api! {
 
     fn rocksdb_compaction_job_stats_num_corrupt_keys(info: &Stats) -> u64 {
         info.job.stats.key_faults
+    }
+
+    fn rocksdb_compaction_job_stats_num_blobs_read(info: &Stats) -> u64 {
+        info.job.stats.relocated_blobs
+    }
+
+    fn rocksdb_compaction_job_stats_total_blob_bytes_read(info: &Stats) -> u64 {
+        info.job.stats.relocated_bytes
+    }
+
+    fn rocksdb_compaction_job_stats_smallest_output_key_prefix(
+        info: &Stats, len: Out<usize>
+    ) -> *const c_char {
+        let first = info.job.tables.first();
+        lend(first.map_or(&[], |table| prefix(&table.key_range.0)), len)
+    }
+
+    fn rocksdb_compaction_job_stats_largest_output_key_prefix(
+        info: &Stats, len: Out<usize>
+    ) -> *const c_char {
+        let last = info.job.tables.last();
+        lend(last.map_or(&[], |table| prefix(&table.key_range.1)), len)
+    }
+}
+
+// What is not counted.
+c_api! {
+    fn rocksdb_compaction_job_stats_cpu_micros(_info: &Stats) -> u64 {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_file_fsync_nanos(_info: &Stats) -> u64 {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_file_prepare_write_nanos(_info: &Stats) -> u64 {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_file_range_sync_nanos(_info: &Stats) -> u64 {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_file_write_nanos(_info: &Stats) -> u64 {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_num_expired_deletion_records(_info: &Stats) -> u64 {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_num_records_replaced(_info: &Stats) -> u64 {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_num_single_del_fallthru(_info: &Stats) -> u64 {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_num_single_del_mismatch(_info: &Stats) -> u64 {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_total_skipped_input_bytes(_info: &Stats) -> u64 {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_num_filtered_input_files(_info: &Stats) -> usize {
+        0
+    }
+
+    fn rocksdb_compaction_job_stats_num_filtered_input_files_at_output_level(
+        _info: &Stats
+    ) -> usize {
+        0
     }
 }

@@ -74,11 +74,11 @@ impl EventListener for Callbacks {
     }
 
     fn on_subcompaction_begin(&self, part: &SubcompactionInfo) {
-        self.tell(self.part_begin, || PartInfo(part.clone()));
+        self.tell(self.part_begin, || PartInfo::of(part));
     }
 
     fn on_subcompaction_completed(&self, part: &SubcompactionInfo) {
-        self.tell(self.part_completed, || PartInfo(part.clone()));
+        self.tell(self.part_completed, || PartInfo::of(part));
     }
 
     fn on_external_file_ingested(&self, table: &IngestionInfo) {
@@ -99,7 +99,7 @@ impl EventListener for Callbacks {
             BackgroundErrorReason::Manifest => 4,
             _ => 0,
         };
-        let status = Part::new(Status(rdb::Error::from(error.clone())));
+        let status = Part::new(Status::of(rdb::Error::from(error.clone())));
         calling("a listener", || callback(self.state.pointer(), number, status.pointer()));
     }
 

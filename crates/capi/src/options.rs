@@ -1,6 +1,7 @@
 //! Options of a database and of a column family: numbers and truth values. `components.rs` sets
 //! what is made of callbacks, `options_groups.rs` several at once.
 
+use std::collections::BTreeSet;
 use std::ffi::c_char;
 
 use flagstone_rocksdb as rdb;
@@ -25,11 +26,17 @@ pub struct Options {
 pub struct Aside {
     parallel_threads: i32,
     statistics_level: i32,
+    /// Styles of compaction whose tables would get a hint how long they live.
+    pub(crate) lifetime_hints: BTreeSet<i32>,
 }
 
 impl Default for Aside {
     fn default() -> Self {
-        Self { parallel_threads: 1, statistics_level: EXCEPT_DETAILED_TIMERS }
+        Self {
+            parallel_threads: 1,
+            statistics_level: EXCEPT_DETAILED_TIMERS,
+            lifetime_hints: BTreeSet::from([LEVEL_COMPACTION]),
+        }
     }
 }
 
@@ -44,13 +51,13 @@ impl Options {
     }
 
     /// The option has a choice that there is.
-    fn accept(&mut self, name: &'static str) {
+    pub(crate) fn accept(&mut self, name: &'static str) {
         self.rdb.refuse(name, None);
     }
 
     /// Sets an option that the engine does not act on: it has no effect, or another value than
     /// RocksDB's default fails the opening.
-    fn set_known(&mut self, name: &'static str, value: &str) {
+    pub(crate) fn set_known(&mut self, name: &'static str, value: &str) {
         self.rdb.note(name, value);
         let is_refused = !has_no_effect(name) && !is_default(name, value);
         let why = is_refused
@@ -58,7 +65,7 @@ impl Options {
         self.rdb.refuse(name, why);
     }
 
-    fn known(&self, name: &str) -> &str {
+    pub(crate) fn known(&self, name: &str) -> &str {
         self.rdb.noted(name)
     }
 }
@@ -243,6 +250,7 @@ c_settings! { "rocksdb_options", Options, |o| {
     known u8, strict_max_successive_merges: "strict_max_successive_merges";
     known u8, target_file_size_is_upper_bound: "target_file_size_is_upper_bound";
     known u32, uncache_aggressiveness: "uncache_aggressiveness";
+    known i32, verify_output_flags: "verify_output_flags";
 } }
 
 /// The level of a number of the header's.
@@ -258,12 +266,15 @@ fn stats_level(number: i32) -> rdb::statistics::StatsLevel {
     }
 }
 
+/// The header's number of the default style of compaction.
+const LEVEL_COMPACTION: i32 = 0;
+
 /// The header's number of the default level, and of the last.
 const EXCEPT_DETAILED_TIMERS: i32 = 3;
 const ALL: i32 = 5;
 
 /// A text that stays until the option changes.
-fn lend(text: &str, len: Out<usize>) -> *const c_char {
+pub fn lend(text: &str, len: Out<usize>) -> *const c_char {
     len.set(text.len());
     text.as_ptr().cast()
 }

@@ -30,8 +30,21 @@ pub struct Universal {
 }
 
 /// How FIFO compaction drops.
-#[derive(Default)]
-pub struct Fifo(FifoCompactionOptions);
+pub struct Fifo {
+    engine: FifoCompactionOptions,
+    allow_trivial_copy_when_change_temperature: bool,
+    trivial_copy_buffer_size: u64,
+}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Self {
+            engine: FifoCompactionOptions::default(),
+            allow_trivial_copy_when_change_temperature: false,
+            trivial_copy_buffer_size: 4096,
+        }
+    }
+}
 
 /// A limit of what is written, or why there is none.
 pub struct Limiter(pub abi::Result<Arc<RateLimiter>>);
@@ -79,11 +92,14 @@ c_settings! { "rocksdb_universal_compaction_options", Universal, |o| {
 } }
 
 c_settings! { "rocksdb_fifo_compaction_options", Fifo, |o| {
-    value u8, allow_compaction: o.0.allow_compaction;
-    value u64, max_table_files_size: o.0.max_table_files_size;
-    value u64, max_data_files_size: o.0.max_data_files_size;
-    value u8, use_kv_ratio_compaction: o.0.use_kv_ratio_compaction;
-    value u64, age_for_warm: o.0.age_for_warm;
+    value u8, allow_compaction: o.engine.allow_compaction;
+    value u64, max_table_files_size: o.engine.max_table_files_size;
+    value u64, max_data_files_size: o.engine.max_data_files_size;
+    value u8, use_kv_ratio_compaction: o.engine.use_kv_ratio_compaction;
+    value u64, age_for_warm: o.engine.age_for_warm;
+    value u8, allow_trivial_copy_when_change_temperature:
+        o.allow_trivial_copy_when_change_temperature;
+    value u64, trivial_copy_buffer_size: o.trivial_copy_buffer_size;
 } }
 
 /// A path for a list of directories.
@@ -225,7 +241,7 @@ c_api! {
     }
 
     fn rocksdb_options_set_fifo_compaction_options(o: &mut Options, fifo: &Fifo) {
-        o.rdb.db.cf.settings.compaction_options_fifo = fifo.0.clone();
+        o.rdb.db.cf.settings.compaction_options_fifo = fifo.engine.clone();
     }
 
     fn rocksdb_options_set_memtable_vector_rep(o: &mut Options) {

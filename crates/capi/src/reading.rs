@@ -300,9 +300,7 @@ c_api! {
         db: &Db, options: &ReadOptions, family: &Family, len: usize, list: Array<Slice>,
         values: Array<*mut Tagged<Pinned>>, errors: Array<*mut c_char>, _sorted: bool
     ) {
-        let wanted: Result<Vec<&[u8]>> = list.slice(len).and_then(|list| {
-            list.iter().map(|slice| slice.data.get(slice.size)).collect()
-        });
+        let wanted = slices(list, len);
         let found = match &wanted {
             Ok(wanted) => db.multi_get(options, &family.engine, wanted),
             Err(error) => all_fail(len, error),
@@ -338,6 +336,14 @@ impl Slice {
     pub fn of(bytes: &[u8]) -> Self {
         Self { data: Bytes::of(bytes), size: bytes.len() }
     }
+}
+
+/// Keys from an array.
+///
+/// # Errors
+/// For NULL.
+pub fn slices<'a>(list: Array<Slice>, len: usize) -> Result<Vec<&'a [u8]>> {
+    list.slice(len)?.iter().map(|slice| slice.data.get(slice.size)).collect()
 }
 
 fn fill_pinned(

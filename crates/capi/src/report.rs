@@ -5,6 +5,7 @@ use std::ptr::{null, null_mut};
 
 use flagstone::db::ColumnFamily;
 use flagstone::options::SizeApproximationOptions;
+use flagstone_rocksdb as rdb;
 
 use crate::abi::{
     Array, Bytes, Out, Result, Tagged, copied, copied_text, count, handles, keys, make,
@@ -69,6 +70,8 @@ creates! {
 c_settings! { "rocksdb_size_approximation_options", SizeOptions, |o| {
     value u8, include_memtables: o.0.include_memtables;
     value u8, include_files: o.0.include_files;
+    value u8, include_blob_files: o.0.include_blob_files;
+    value f64, files_size_error_margin: o.0.files_size_error_margin;
 } }
 
 destroys! {
@@ -195,6 +198,9 @@ impl Ranges {
         options: SizeApproximationOptions,
         sizes: Array<u64>,
     ) -> Result<()> {
+        if !(options.include_memtables || options.include_files || options.include_blob_files) {
+            return Err(rdb::Error::invalid_argument("Invalid options"));
+        }
         let len = count(self.len);
         let begins = keys(self.begins.0, self.begins.1, len)?;
         let ends = keys(self.ends.0, self.ends.1, len)?;
@@ -208,10 +214,16 @@ impl Ranges {
 }
 
 fn with_flags(flags: u8) -> SizeApproximationOptions {
-    SizeApproximationOptions { include_memtables: flags & 1 != 0, include_files: flags & 2 != 0 }
+    SizeApproximationOptions {
+        include_memtables: flags & 1 != 0,
+        include_files: flags & 2 != 0,
+        include_blob_files: flags & 4 != 0,
+        ..SizeApproximationOptions::default()
+    }
 }
 
-fn metadata(db: &Db, family: &ColumnFamily) -> *mut Tagged<FamilyMetadata> {
+/// A family's tables, by level.
+pub fn metadata_of(db: &Db, family: &ColumnFamily) -> FamilyMetadata {
     let name = family.name().to_string();
     let of_family = with_nul(name.as_bytes());
     let all = tables(db.engine()).into_iter().filter(|file| file.family == of_family);
@@ -223,7 +235,25 @@ fn metadata(db: &Db, family: &ColumnFamily) -> *mut Tagged<FamilyMetadata> {
             level.files.push(file);
         }
     }
-    make(FamilyMetadata { name, levels })
+    FamilyMetadata { name, levels }
+}
+
+impl FamilyMetadata {
+    /// The bounds of the tables of level 0.
+    pub fn of_level_0(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let first = self.levels.iter().filter(|level| level.level == 0);
+        first.flat_map(|level| &level.files).map(|file| (&*file.smallest, &*file.largest))
+    }
+
+    /// Leaves out the tables that `stays` does not want, by level and bounds, and levels without
+    /// any.
+    pub fn retain(&mut self, stays: impl Fn(i32, &[u8], &[u8]) -> bool) {
+        for of_level in &mut self.levels {
+            let level = of_level.level;
+            of_level.files.retain(|file| stays(level, &file.smallest, &file.largest));
+        }
+        self.levels.retain(|level| !level.files.is_empty());
+    }
 }
 
 impl LevelMetadata {
@@ -397,13 +427,13 @@ c_api! {
     }
 
     fn rocksdb_get_column_family_metadata(db: &Db) -> *mut Tagged<FamilyMetadata> {
-        metadata(db, db.store.default_family())
+        make(metadata_of(db, db.store.default_family()))
     }
 
     fn rocksdb_get_column_family_metadata_cf(
         db: &Db, family: &Family
     ) -> *mut Tagged<FamilyMetadata> {
-        metadata(db, &family.engine)
+        make(metadata_of(db, &family.engine))
     }
 
     fn rocksdb_column_family_metadata_get_size(family: &FamilyMetadata) -> u64 {

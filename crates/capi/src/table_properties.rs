@@ -12,6 +12,10 @@ use crate::event_infos::{lend, lend_at};
 /// The number that stands for no family.
 const UNKNOWN_FAMILY: u64 = 0x7fff_ffff;
 
+/// Names of properties.
+const SMALLEST_SEQNO: &str = "rocksdb.key.smallest.seqno";
+const LARGEST_SEQNO: &str = "rocksdb.key.largest.seqno";
+
 /// Properties of a table.
 pub struct Properties {
     table: Arc<TableProperties>,
@@ -28,7 +32,11 @@ impl Properties {
     }
 
     fn number(&self, name: &str) -> u64 {
-        self.table.number(name).ok().flatten().unwrap_or(0)
+        self.found(name).unwrap_or(0)
+    }
+
+    fn found(&self, name: &str) -> Option<u64> {
+        self.table.number(name).ok().flatten()
     }
 
     fn raw(&self, name: &str) -> &[u8] {
@@ -209,5 +217,94 @@ c_api! {
         info: &Properties, at: usize, len: Out<usize>
     ) -> *const c_char {
         lend_at(info.user.get(at).map(|(_, value)| &**value), len)
+    }
+
+    fn rocksdb_table_properties_num_data_blocks_compression_rejected(info: &Properties) -> u64 {
+        info.number("rocksdb.num.data.blocks.compression.rejected")
+    }
+
+    fn rocksdb_table_properties_num_data_blocks_compression_bypassed(info: &Properties) -> u64 {
+        info.number("rocksdb.num.data.blocks.compression.bypassed")
+    }
+
+    fn rocksdb_table_properties_num_uniform_blocks(info: &Properties) -> u64 {
+        info.number("rocksdb.num.uniform.blocks")
+    }
+
+    fn rocksdb_table_properties_udi_is_primary_index(info: &Properties) -> u64 {
+        info.number("rocksdb.udi.is.primary.index")
+    }
+
+    fn rocksdb_table_properties_data_block_restart_interval(info: &Properties) -> u64 {
+        info.number("rocksdb.data.block.restart.interval")
+    }
+
+    fn rocksdb_table_properties_index_block_restart_interval(info: &Properties) -> u64 {
+        info.number("rocksdb.index.block.restart.interval")
+    }
+
+    fn rocksdb_table_properties_separate_key_value_in_data_block(info: &Properties) -> u64 {
+        info.number("rocksdb.separate.key.value.in.data.block")
+    }
+
+    fn rocksdb_table_properties_slow_compression_estimated_data_size(info: &Properties) -> u64 {
+        info.number("rocksdb.sample_for_compression.slow.data.size")
+    }
+
+    fn rocksdb_table_properties_fast_compression_estimated_data_size(info: &Properties) -> u64 {
+        info.number("rocksdb.sample_for_compression.fast.data.size")
+    }
+
+    fn rocksdb_table_properties_user_defined_timestamps_persisted(info: &Properties) -> u64 {
+        info.found("rocksdb.user.defined.timestamps.persisted").unwrap_or(1)
+    }
+
+    fn rocksdb_table_properties_key_smallest_seqno(info: &Properties) -> u64 {
+        info.found(SMALLEST_SEQNO).unwrap_or(u64::MAX)
+    }
+
+    fn rocksdb_table_properties_has_key_smallest_seqno(info: &Properties) -> u8 {
+        info.found(SMALLEST_SEQNO).is_some().into()
+    }
+
+    fn rocksdb_table_properties_key_largest_seqno(info: &Properties) -> u64 {
+        info.found(LARGEST_SEQNO).unwrap_or(u64::MAX)
+    }
+
+    fn rocksdb_table_properties_has_key_largest_seqno(info: &Properties) -> u8 {
+        info.found(LARGEST_SEQNO).is_some().into()
+    }
+
+    fn rocksdb_table_properties_seqno_to_time_mapping(
+        info: &Properties, len: Out<usize>
+    ) -> *const c_char {
+        lend(info.raw("rocksdb.seqno.time.map"), len)
+    }
+}
+
+// What RocksDB knows only of a table that it is writing.
+c_api! {
+    fn rocksdb_table_properties_uncompressed_data_size(_info: &Properties) -> u64 {
+        0
+    }
+
+    fn rocksdb_table_properties_external_sst_file_global_seqno_offset(_info: &Properties) -> u64 {
+        0
+    }
+
+    fn rocksdb_table_properties_readable_properties_count(_info: &Properties) -> usize {
+        0
+    }
+
+    fn rocksdb_table_properties_readable_properties_key_at(
+        _info: &Properties, _at: usize, len: Out<usize>
+    ) -> *const c_char {
+        lend_at(None, len)
+    }
+
+    fn rocksdb_table_properties_readable_properties_value_at(
+        _info: &Properties, _at: usize, len: Out<usize>
+    ) -> *const c_char {
+        lend_at(None, len)
     }
 }

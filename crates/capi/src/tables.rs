@@ -1,13 +1,16 @@
 //! Options of block-based tables; other kinds of tables are refused when a database is opened.
 
+use std::ffi::c_char;
+
 use flagstone::options::FilterPolicy;
 use flagstone_rocksdb as rdb;
 use flagstone_rocksdb::parts::{bits_in_range, bloom};
 
-use crate::abi::{Tagged, handles, make};
+use crate::abi::{Out, Tagged, handles, make};
 use crate::api::{c_api, c_settings, creates, destroys};
 use crate::cache::Cache;
 use crate::convert::is_default;
+use crate::event_infos::lend_at;
 use crate::options::Options;
 
 /// Options of block-based tables.
@@ -116,6 +119,7 @@ c_settings! { "rocksdb_block_based_options", TableOptions, |o| {
     known u8, detect_filter_construct_corruption: "detect_filter_construct_corruption";
     known u8, separate_key_value_in_data_block: "separate_key_value_in_data_block";
     known f64, uniform_cv_threshold: "uniform_cv_threshold";
+    known u32, read_amp_bytes_per_bit: "read_amp_bytes_per_bit";
 } }
 
 c_settings! { "rocksdb_cuckoo_options", Cuckoo, |o| {
@@ -208,6 +212,28 @@ c_api! {
             _ => 0,
         }
     }
+
+    fn rocksdb_block_based_options_set_hash_index_allow_collision(
+        o: &mut TableOptions, allow: flag
+    ) {
+        o.set_known("hash_index_allow_collision", &allow.to_string());
+    }
+
+    fn rocksdb_block_based_options_set_user_defined_index_factory_from_string(
+        _o: &mut TableOptions, text: ?[u8], error
+    ) {
+        if text.is_some() {
+            return Err(rdb::Error::not_supported("user-defined indexes"));
+        }
+    }
+
+    fn rocksdb_block_based_options_get_user_defined_index_factory_name(
+        _o: &TableOptions, len: Out<usize>
+    ) -> *const c_char {
+        lend_at(None, len)
+    }
+
+    fn rocksdb_block_based_options_clear_user_defined_index_factory(_o: &mut TableOptions) {}
 
     fn rocksdb_block_based_options_set_top_level_index_pinning_tier(
         o: &mut TableOptions, number: i32

@@ -2,9 +2,12 @@
 
 use std::ffi::c_char;
 
+use flagstone_rocksdb as rdb;
 use flagstone_rocksdb::parts::Access;
 
-use crate::abi::{Array, Bytes, Handle, Out, Ref, Tagged, Text, count, handles, keys, make};
+use crate::abi::{
+    Array, Bytes, Handle, Out, Ref, Result, Tagged, Text, count, handles, keys, make,
+};
 use crate::api::{c_api, c_settings, creates, destroys};
 use crate::batch::{Batch, id};
 use crate::calls::{FlushOptions, FlushWalOptions, ReadOptions, WriteOptions};
@@ -26,8 +29,54 @@ pub struct TransactionDb(pub Db);
 pub struct OptimisticDb(pub Db);
 
 /// How a database locks keys.
-#[derive(Default)]
-pub struct TransactionDbOptions(flagstone::TransactionDbOptions);
+pub struct TransactionDbOptions {
+    engine: flagstone::TransactionDbOptions,
+    write_policy: i32,
+    /// What has no effect, to be asked for.
+    inert: InertOptions,
+}
+
+struct InertOptions {
+    default_write_batch_flush_threshold: i64,
+    enable_udt_validation: bool,
+    rollback_merge_operands: bool,
+    txn_commit_bypass_memtable_threshold: u32,
+    use_per_key_point_lock_mgr: bool,
+}
+
+impl Default for TransactionDbOptions {
+    fn default() -> Self {
+        let inert = InertOptions {
+            default_write_batch_flush_threshold: 0,
+            enable_udt_validation: true,
+            rollback_merge_operands: false,
+            txn_commit_bypass_memtable_threshold: u32::MAX,
+            use_per_key_point_lock_mgr: false,
+        };
+        Self { engine: flagstone::TransactionDbOptions::default(), write_policy: COMMITTED, inert }
+    }
+}
+
+/// The header's number of the policy by which a transaction is written when it is committed.
+const COMMITTED: i32 = 0;
+
+impl TransactionDbOptions {
+    /// How a database is opened.
+    ///
+    /// # Errors
+    /// `Not implemented` for the other policies.
+    fn access(&self) -> Result<Access> {
+        if self.write_policy != COMMITTED {
+            let policy = self.write_policy;
+            return Err(rdb::Error::not_supported(format_args!("write_policy {policy}")));
+        }
+        if !self.inert.enable_udt_validation {
+            let what = "transactions that do not validate timestamps";
+            return Err(rdb::Error::not_supported(what));
+        }
+        Ok(Access::Locking(self.engine.clone()))
+    }
+}
 
 handles! { TransactionDbOptions = "transactiondb_options", }
 
@@ -52,19 +101,25 @@ destroys! {
 }
 
 c_settings! { "rocksdb_transactiondb_options", TransactionDbOptions, |o| {
-    value i64, max_num_locks: o.0.max_num_locks;
-    value u32, max_num_deadlocks: o.0.max_num_deadlocks;
-    value usize, num_stripes: o.0.num_stripes;
-    value i64, transaction_lock_timeout: o.0.transaction_lock_timeout;
-    value i64, default_lock_timeout: o.0.default_lock_timeout;
-    value u8, skip_concurrency_control: o.0.skip_concurrency_control;
+    value i64, max_num_locks: o.engine.max_num_locks;
+    value u32, max_num_deadlocks: o.engine.max_num_deadlocks;
+    value usize, num_stripes: o.engine.num_stripes;
+    value i64, transaction_lock_timeout: o.engine.transaction_lock_timeout;
+    value i64, default_lock_timeout: o.engine.default_lock_timeout;
+    value u8, skip_concurrency_control: o.engine.skip_concurrency_control;
+    value i32, write_policy: o.write_policy;
+    value i64, default_write_batch_flush_threshold: o.inert.default_write_batch_flush_threshold;
+    value u8, enable_udt_validation: o.inert.enable_udt_validation;
+    value u8, rollback_merge_operands: o.inert.rollback_merge_operands;
+    value u32, txn_commit_bypass_memtable_threshold: o.inert.txn_commit_bypass_memtable_threshold;
+    value u8, use_per_key_point_lock_mgr: o.inert.use_per_key_point_lock_mgr;
 } }
 
 c_api! {
     fn rocksdb_transactiondb_open(
         options: &Options, locks: &TransactionDbOptions, path: path, error
     ) -> *mut Tagged<TransactionDb> {
-        let store = open(options, path, &Access::Locking(locks.0.clone()))?;
+        let store = open(options, path, &locks.access()?)?;
         make(TransactionDb(Db::of(store)))
     }
 
@@ -73,7 +128,7 @@ c_api! {
         families: Array<Ref<Options>>, handles: Array<*mut Tagged<Family>>, error
     ) -> *mut Tagged<TransactionDb> {
         let families = Families { len, names, options: families, handles };
-        let store = open_with(options, path, &families, &Access::Locking(locks.0.clone()), None)?;
+        let store = open_with(options, path, &families, &locks.access()?, None)?;
         make(TransactionDb(Db::of(store)))
     }
 

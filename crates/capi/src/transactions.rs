@@ -3,9 +3,10 @@
 use std::ffi::c_char;
 use std::sync::Arc;
 
-use flagstone::Value;
 use flagstone::db::ColumnFamily;
 use flagstone::reports::LockMode;
+use flagstone::{TransactionState, Value};
+use flagstone_rocksdb as rdb;
 use flagstone_rocksdb::parts::{Cursor, Store};
 
 use crate::abi::{
@@ -23,10 +24,33 @@ use crate::snapshot::Snapshot;
 use crate::transaction_db::{OptimisticDb, TransactionDb};
 
 /// How a transaction behaves.
-#[derive(Default)]
 pub struct TransactionOptions {
     engine: flagstone::TransactionOptions,
     skip_prepare: bool,
+    inert: InertOptions,
+}
+
+impl Default for TransactionOptions {
+    fn default() -> Self {
+        let inert = InertOptions {
+            deadlock_timeout_us: 500,
+            write_batch_flush_threshold: -1,
+            ..InertOptions::default()
+        };
+        Self { engine: flagstone::TransactionOptions::default(), skip_prepare: true, inert }
+    }
+}
+
+/// What has no effect, to be asked for.
+#[derive(Default)]
+struct InertOptions {
+    commit_bypass_memtable: bool,
+    deadlock_timeout_us: i64,
+    large_txn_commit_optimize_byte_threshold: u64,
+    large_txn_commit_optimize_threshold: u32,
+    use_only_the_last_commit_time_batch_for_recovery: bool,
+    write_batch_flush_threshold: i64,
+    write_batch_track_timestamp_size: bool,
 }
 
 /// How a transaction that locks nothing behaves.
@@ -39,6 +63,8 @@ pub struct Transaction {
     store: Arc<Store>,
     /// How it is committed.
     write: flagstone::WriteOptions,
+    /// Whether it must be prepared before it is committed.
+    is_prepared_first: bool,
     /// Snapshots that C has pointers to.
     lent: Vec<Arc<flagstone::base::Snapshot>>,
 }
@@ -69,6 +95,15 @@ c_settings! { "rocksdb_transaction_options", TransactionOptions, |o| {
     value usize, max_write_batch_size: o.engine.max_write_batch_size;
     value u8, skip_concurrency_control: o.engine.skip_concurrency_control;
     value u8, skip_prepare: o.skip_prepare;
+    value u8, commit_bypass_memtable: o.inert.commit_bypass_memtable;
+    value i64, deadlock_timeout_us: o.inert.deadlock_timeout_us;
+    value u64, large_txn_commit_optimize_byte_threshold:
+        o.inert.large_txn_commit_optimize_byte_threshold;
+    value u32, large_txn_commit_optimize_threshold: o.inert.large_txn_commit_optimize_threshold;
+    value u8, use_only_the_last_commit_time_batch_for_recovery:
+        o.inert.use_only_the_last_commit_time_batch_for_recovery;
+    value i64, write_batch_flush_threshold: o.inert.write_batch_flush_threshold;
+    value u8, write_batch_track_timestamp_size: o.inert.write_batch_track_timestamp_size;
 } }
 
 c_settings! { "rocksdb_optimistictransaction_options", OptimisticOptions, |o| {
@@ -78,13 +113,13 @@ c_settings! { "rocksdb_optimistictransaction_options", OptimisticOptions, |o| {
 impl Transaction {
     fn begin(
         store: &Arc<Store>,
-        options: &flagstone::TransactionOptions,
+        (options, is_prepared_first): (&flagstone::TransactionOptions, bool),
         write: &WriteOptions,
         old: Mut<Self>,
     ) -> *mut Tagged<Self> {
         let engine = store.transactional().begin_with(options);
         let write = crate::abi::or_abort("the write options of a transaction", write.checked());
-        let new = Self::around(store, engine, write);
+        let new = Self { is_prepared_first, ..Self::around(store, engine, write) };
         match crate::abi::or_abort("old_txn", old.nullable()) {
             Some(old_one) => {
                 *old_one = new;
@@ -99,7 +134,7 @@ impl Transaction {
         engine: flagstone::Transaction,
         write: flagstone::WriteOptions,
     ) -> Self {
-        Self { engine, store: Arc::clone(store), write, lent: Vec::new() }
+        Self { engine, store: Arc::clone(store), write, is_prepared_first: false, lent: Vec::new() }
     }
 
     fn family(&self, family: Option<&Family>) -> flagstone::Family {
@@ -164,14 +199,14 @@ c_api! {
         db: &TransactionDb, write: &WriteOptions, options: &TransactionOptions,
         old: Mut<Transaction>
     ) -> *mut Tagged<Transaction> {
-        Transaction::begin(&db.0.store, &options.engine, write, old)
+        Transaction::begin(&db.0.store, (&options.engine, !options.skip_prepare), write, old)
     }
 
     fn rocksdb_optimistictransaction_begin(
         db: &OptimisticDb, write: &WriteOptions, options: ?OptimisticOptions, old: Mut<Transaction>
     ) -> *mut Tagged<Transaction> {
         let options = options.map(|options| options.0.clone()).unwrap_or_default();
-        Transaction::begin(&db.0.store, &options, write, old)
+        Transaction::begin(&db.0.store, (&options, false), write, old)
     }
 
     fn rocksdb_transactiondb_get_prepared_transactions(
@@ -202,12 +237,22 @@ c_api! {
     }
 
     fn rocksdb_transaction_commit(transaction: &mut Transaction, error) {
+        let is_started = transaction.engine.state() == TransactionState::Started;
+        if transaction.is_prepared_first && is_started {
+            return Err(rdb::Error::invalid_argument("Txn not prepared"));
+        }
         let write = transaction.write;
         transaction.engine.commit_with(&write)?
     }
 
     fn rocksdb_transaction_rollback(transaction: &mut Transaction, error) {
         transaction.engine.rollback()?
+    }
+
+    fn rocksdb_transaction_put_log_data(transaction: &mut Transaction, data: [u8]) {
+        if let Err(error) = transaction.engine.put_log_data(data) {
+            tracing::error!(%error, "data for the WAL of a transaction");
+        }
     }
 
     fn rocksdb_transaction_set_savepoint(transaction: &mut Transaction) {

@@ -62,7 +62,12 @@ fn verify(db: &Db) -> Result<()> {
 /// # Errors
 /// What the engine says.
 pub fn flush_all(store: &Store, families: &[&ColumnFamily], options: &FlushOptions) -> Result<()> {
-    families.iter().try_for_each(|family| Ok(store.db().flush(family, &options.0)?))
+    let flush = options.checked(store.db().options().atomic_flush)?;
+    families.iter().try_for_each(|family| store.db().flush(family, &flush))?;
+    if options.waits_for_listeners() {
+        store.db().wait_for_listeners();
+    }
+    Ok(())
 }
 
 impl Db {
@@ -86,11 +91,11 @@ c_api! {
 
 c_api! {
     fn rocksdb_flush(db: &Db, options: &FlushOptions, error) {
-        db.engine().flush(db.store.default_family(), &options.0)?
+        flush_all(&db.store, &[db.store.default_family()], options)?
     }
 
     fn rocksdb_flush_cf(db: &Db, options: &FlushOptions, family: &Family, error) {
-        db.engine().flush(&family.engine, &options.0)?
+        flush_all(&db.store, &[&family.engine], options)?
     }
 
     fn rocksdb_flush_cfs(

@@ -276,7 +276,7 @@ pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
     EventListener, FileChecksumFactory, FileChecksumGenerator, InfoLog, InfoLogLevel, Logger,
     RateLimiter, RateLimiterMode, RateLimiterOptions, SstFileManager, SstFileManagerOptions,
-    TableFilter, WriteBufferManager,
+    TableFilter, WalDecision, WalFilter, WriteBufferManager,
 };
 
 // The values of single options.

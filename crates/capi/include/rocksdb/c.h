@@ -31,9 +31,11 @@ typedef struct rocksdb_block_based_table_options_t rocksdb_block_based_table_opt
 typedef struct rocksdb_cache_t rocksdb_cache_t;
 typedef struct rocksdb_checkpoint_t rocksdb_checkpoint_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_column_family_handle_t;
+typedef struct rocksdb_column_family_metadata_options_t rocksdb_column_family_metadata_options_t;
 typedef struct rocksdb_column_family_metadata_t rocksdb_column_family_metadata_t;
 typedef struct rocksdb_compaction_file_info_t rocksdb_compaction_file_info_t;
 typedef struct rocksdb_compaction_job_stats_t rocksdb_compaction_job_stats_t;
+typedef struct rocksdb_compaction_options_t rocksdb_compaction_options_t;
 typedef struct rocksdb_compactionfilter_t rocksdb_compactionfilter_t;
 typedef struct rocksdb_compactionfiltercontext_t rocksdb_compactionfiltercontext_t;
 typedef struct rocksdb_compactionfilterfactory_t rocksdb_compactionfilterfactory_t;
@@ -60,6 +62,8 @@ typedef struct rocksdb_ingestexternalfileoptions_t rocksdb_ingestexternalfileopt
 typedef struct rocksdb_iterator_t rocksdb_iterator_t;
 typedef struct rocksdb_level_metadata_t rocksdb_level_metadata_t;
 typedef struct rocksdb_livefile_t rocksdb_livefile_t;
+typedef struct rocksdb_livefiles_storage_info_options_t rocksdb_livefiles_storage_info_options_t;
+typedef struct rocksdb_livefiles_storage_info_t rocksdb_livefiles_storage_info_t;
 typedef struct rocksdb_livefiles_t rocksdb_livefiles_t;
 typedef struct rocksdb_logger_t rocksdb_logger_t;
 typedef struct rocksdb_lru_cache_options_t rocksdb_lru_cache_options_t;
@@ -69,10 +73,13 @@ typedef struct rocksdb_memory_usage_t rocksdb_memory_usage_t;
 typedef struct rocksdb_memtableinfo_t rocksdb_memtableinfo_t;
 typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
 typedef struct rocksdb_optimistictransaction_options_t rocksdb_optimistictransaction_options_t;
+typedef struct rocksdb_optimistictransactiondb_lock_buckets_t rocksdb_optimistictransactiondb_lock_buckets_t;
+typedef struct rocksdb_optimistictransactiondb_options_t rocksdb_optimistictransactiondb_options_t;
 typedef struct rocksdb_optimistictransactiondb_t rocksdb_optimistictransactiondb_t;
 typedef struct rocksdb_options_t rocksdb_options_t;
 typedef struct rocksdb_perfcontext_t rocksdb_perfcontext_t;
 typedef struct rocksdb_pinnable_handle_t rocksdb_pinnable_handle_t;
+typedef struct rocksdb_pinnable_multi_get_t rocksdb_pinnable_multi_get_t;
 typedef struct rocksdb_pinnableslice_t rocksdb_pinnableslice_t;
 typedef struct rocksdb_ratelimiter_t rocksdb_ratelimiter_t;
 typedef struct rocksdb_readoptions_t rocksdb_readoptions_t;
@@ -88,6 +95,7 @@ typedef struct rocksdb_statistics_histogram_data_t rocksdb_statistics_histogram_
 typedef struct rocksdb_status_ptr_t rocksdb_status_ptr_t;
 typedef struct rocksdb_subcompactionjobinfo_t rocksdb_subcompactionjobinfo_t;
 typedef struct rocksdb_t rocksdb_t;
+typedef struct rocksdb_table_properties_collector_factory_t rocksdb_table_properties_collector_factory_t;
 typedef struct rocksdb_table_properties_t rocksdb_table_properties_t;
 typedef struct rocksdb_transaction_options_t rocksdb_transaction_options_t;
 typedef struct rocksdb_transaction_t rocksdb_transaction_t;
@@ -95,8 +103,11 @@ typedef struct rocksdb_transactiondb_options_t rocksdb_transactiondb_options_t;
 typedef struct rocksdb_transactiondb_t rocksdb_transactiondb_t;
 typedef struct rocksdb_universal_compaction_options_t rocksdb_universal_compaction_options_t;
 typedef struct rocksdb_wait_for_compact_options_t rocksdb_wait_for_compact_options_t;
+typedef struct rocksdb_wal_file_t rocksdb_wal_file_t;
+typedef struct rocksdb_wal_files_t rocksdb_wal_files_t;
 typedef struct rocksdb_wal_iterator_t rocksdb_wal_iterator_t;
 typedef struct rocksdb_wal_readoptions_t rocksdb_wal_readoptions_t;
+typedef struct rocksdb_walfilter_t rocksdb_walfilter_t;
 typedef struct rocksdb_write_buffer_manager_t rocksdb_write_buffer_manager_t;
 typedef struct rocksdb_writebatch_t rocksdb_writebatch_t;
 typedef struct rocksdb_writebatch_wi_t rocksdb_writebatch_wi_t;
@@ -288,6 +299,22 @@ enum {
   rocksdb_compactionservice_jobstatus_aborted = 2,
   rocksdb_compactionservice_jobstatus_use_local = 3,
 };
+enum {
+  rocksdb_pinnable_multi_get_not_found = 0,
+  rocksdb_pinnable_multi_get_found = 1,
+  rocksdb_pinnable_multi_get_error = 2,
+  rocksdb_pinnable_multi_get_out_of_bounds = 3,
+};
+enum {
+  rocksdb_wal_file_type_archived_log = 0,
+  rocksdb_wal_file_type_alive_log = 1,
+};
+enum {
+  rocksdb_wal_filter_continue_processing = 0,
+  rocksdb_wal_filter_ignore_current_record = 1,
+  rocksdb_wal_filter_stop_replay = 2,
+  rocksdb_wal_filter_corrupted_record = 3,
+};
 
 /* Databases and column families: opening, closing, making, dropping, destroying. */
 
@@ -408,6 +435,14 @@ ROCKSDB_API unsigned char rocksdb_key_may_exist_cf(
     rocksdb_t* db, const rocksdb_readoptions_t* options, rocksdb_column_family_handle_t*
     column_family, const char* key, size_t key_len, char** value, size_t* val_len, const char*
     timestamp, size_t timestamp_len, unsigned char* value_found);
+ROCKSDB_API rocksdb_pinnable_multi_get_t* rocksdb_batched_multi_get_pinned_cf(
+    rocksdb_t* db, const rocksdb_readoptions_t* options, rocksdb_column_family_handle_t*
+    column_family, size_t num_keys, const rocksdb_slice_t* keys, unsigned char sorted_input);
+ROCKSDB_API size_t rocksdb_pinnable_multi_get_count(const rocksdb_pinnable_multi_get_t* multi_get);
+ROCKSDB_API void rocksdb_pinnable_multi_get_destroy(rocksdb_pinnable_multi_get_t* multi_get);
+ROCKSDB_API int rocksdb_pinnable_multi_get_result(
+    const rocksdb_pinnable_multi_get_t* multi_get, size_t index, const char** value, size_t*
+    value_size, const char** error, size_t* error_size);
 
 /* Batches of writes. */
 
@@ -528,6 +563,18 @@ ROCKSDB_API void rocksdb_writebatch_delete_rangev_cf(
     char* const* start_keys_list, const size_t* start_keys_list_sizes, const char* const*
     end_keys_list, const size_t* end_keys_list_sizes);
 ROCKSDB_API void rocksdb_writebatch_verify_checksum(rocksdb_writebatch_t* b, char** errptr);
+ROCKSDB_API void rocksdb_writebatch_iterate_cf_ld(
+    rocksdb_writebatch_t*, void* state, void (*put_cf)(void*, uint32_t cfid, const char* k, size_t
+    klen, const char* v, size_t vlen), void (*deleted_cf)(void*, uint32_t cfid, const char* k,
+    size_t klen), void (*merge_cf)(void*, uint32_t cfid, const char* k, size_t klen, const char* v,
+    size_t vlen), void (*log_data)(void*, const char* blob, size_t blob_len));
+ROCKSDB_API void rocksdb_writebatch_iterate_ld(
+    rocksdb_writebatch_t*, void* state, void (*put)(void*, const char* k, size_t klen, const char*
+    v, size_t vlen), void (*deleted)(void*, const char* k, size_t klen), void (*log_data)(void*,
+    const char* blob, size_t blob_len));
+ROCKSDB_API void rocksdb_writebatch_update_timestamps(
+    rocksdb_writebatch_t* wb, const char* ts, size_t tslen, void* state, size_t
+    (*get_ts_size)(void*, uint32_t), char** errptr);
 
 /* Batches that can be read before they are written. */
 
@@ -605,6 +652,41 @@ ROCKSDB_API rocksdb_iterator_t* rocksdb_writebatch_wi_create_iterator_with_base_
 ROCKSDB_API void rocksdb_write_writebatch_wi(
     rocksdb_t* db, const rocksdb_writeoptions_t* options, rocksdb_writebatch_wi_t* wbwi, char**
     errptr);
+ROCKSDB_API void rocksdb_writebatch_wi_delete_rangev(
+    rocksdb_writebatch_wi_t* b, int num_keys, const char* const* start_keys_list, const size_t*
+    start_keys_list_sizes, const char* const* end_keys_list, const size_t* end_keys_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_wi_delete_rangev_cf(
+    rocksdb_writebatch_wi_t* b, rocksdb_column_family_handle_t* column_family, int num_keys, const
+    char* const* start_keys_list, const size_t* start_keys_list_sizes, const char* const*
+    end_keys_list, const size_t* end_keys_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_wi_deletev(
+    rocksdb_writebatch_wi_t* b, int num_keys, const char* const* keys_list, const size_t*
+    keys_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_wi_deletev_cf(
+    rocksdb_writebatch_wi_t* b, rocksdb_column_family_handle_t* column_family, int num_keys, const
+    char* const* keys_list, const size_t* keys_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_wi_iterate(
+    rocksdb_writebatch_wi_t* b, void* state, void (*put)(void*, const char* k, size_t klen, const
+    char* v, size_t vlen), void (*deleted)(void*, const char* k, size_t klen));
+ROCKSDB_API void rocksdb_writebatch_wi_mergev(
+    rocksdb_writebatch_wi_t* b, int num_keys, const char* const* keys_list, const size_t*
+    keys_list_sizes, int num_values, const char* const* values_list, const size_t*
+    values_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_wi_mergev_cf(
+    rocksdb_writebatch_wi_t* b, rocksdb_column_family_handle_t* column_family, int num_keys, const
+    char* const* keys_list, const size_t* keys_list_sizes, int num_values, const char* const*
+    values_list, const size_t* values_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_wi_putv(
+    rocksdb_writebatch_wi_t* b, int num_keys, const char* const* keys_list, const size_t*
+    keys_list_sizes, int num_values, const char* const* values_list, const size_t*
+    values_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_wi_putv_cf(
+    rocksdb_writebatch_wi_t* b, rocksdb_column_family_handle_t* column_family, int num_keys, const
+    char* const* keys_list, const size_t* keys_list_sizes, int num_values, const char* const*
+    values_list, const size_t* values_list_sizes);
+ROCKSDB_API void rocksdb_writebatch_wi_update_timestamps(
+    rocksdb_writebatch_wi_t* wbwi, const char* ts, size_t tslen, void* state, size_t
+    (*get_ts_size)(void*, uint32_t), char** errptr);
 
 /* Iterators over keys, and over the writes in the WALs. */
 
@@ -812,6 +894,35 @@ ROCKSDB_API char* rocksdb_sst_file_metadata_get_smallestkey(
     rocksdb_sst_file_metadata_t* file_meta, size_t* len);
 ROCKSDB_API char* rocksdb_sst_file_metadata_get_largestkey(
     rocksdb_sst_file_metadata_t* file_meta, size_t* len);
+ROCKSDB_API rocksdb_column_family_metadata_options_t* rocksdb_column_family_metadata_options_create(
+    void);
+ROCKSDB_API void rocksdb_column_family_metadata_options_destroy(
+    rocksdb_column_family_metadata_options_t* options);
+ROCKSDB_API const char* rocksdb_column_family_metadata_options_get_end_key(
+    const rocksdb_column_family_metadata_options_t* options, size_t* key_len);
+ROCKSDB_API int rocksdb_column_family_metadata_options_get_level(
+    rocksdb_column_family_metadata_options_t* options);
+ROCKSDB_API const char* rocksdb_column_family_metadata_options_get_start_key(
+    const rocksdb_column_family_metadata_options_t* options, size_t* key_len);
+ROCKSDB_API void rocksdb_column_family_metadata_options_set_end_key(
+    rocksdb_column_family_metadata_options_t* options, const char* key, size_t key_len);
+ROCKSDB_API void rocksdb_column_family_metadata_options_set_level(
+    rocksdb_column_family_metadata_options_t* options, int v);
+ROCKSDB_API void rocksdb_column_family_metadata_options_set_start_key(
+    rocksdb_column_family_metadata_options_t* options, const char* key, size_t key_len);
+ROCKSDB_API rocksdb_column_family_metadata_t* rocksdb_get_column_family_metadata_cf_with_options(
+    rocksdb_t* db, rocksdb_column_family_handle_t* column_family, const
+    rocksdb_column_family_metadata_options_t* options);
+ROCKSDB_API rocksdb_column_family_metadata_t* rocksdb_get_column_family_metadata_with_options(
+    rocksdb_t* db, const rocksdb_column_family_metadata_options_t* options);
+ROCKSDB_API double rocksdb_size_approximation_options_get_files_size_error_margin(
+    rocksdb_size_approximation_options_t* options);
+ROCKSDB_API unsigned char rocksdb_size_approximation_options_get_include_blob_files(
+    rocksdb_size_approximation_options_t* options);
+ROCKSDB_API void rocksdb_size_approximation_options_set_files_size_error_margin(
+    rocksdb_size_approximation_options_t* options, double v);
+ROCKSDB_API void rocksdb_size_approximation_options_set_include_blob_files(
+    rocksdb_size_approximation_options_t* options, unsigned char v);
 
 /* Options of a database and of a column family: numbers and truth values. `components.rs` sets
    what is made of callbacks, `options_groups.rs` several at once. */
@@ -1234,6 +1345,36 @@ ROCKSDB_API void rocksdb_options_compaction_readahead_size(rocksdb_options_t*, s
 ROCKSDB_API size_t rocksdb_options_get_compaction_readahead_size(rocksdb_options_t*);
 ROCKSDB_API void rocksdb_options_set_access_hint_on_compaction_start(rocksdb_options_t*, int);
 ROCKSDB_API int rocksdb_options_get_access_hint_on_compaction_start(rocksdb_options_t*);
+ROCKSDB_API void rocksdb_options_calculate_sst_write_lifetime_hint_set_add(
+    rocksdb_options_t* options, int compaction_style);
+ROCKSDB_API void rocksdb_options_calculate_sst_write_lifetime_hint_set_clear(
+    rocksdb_options_t* options);
+ROCKSDB_API unsigned char rocksdb_options_calculate_sst_write_lifetime_hint_set_contains(
+    rocksdb_options_t* options, int compaction_style);
+ROCKSDB_API size_t rocksdb_options_calculate_sst_write_lifetime_hint_set_count(
+    rocksdb_options_t* options);
+ROCKSDB_API void rocksdb_options_calculate_sst_write_lifetime_hint_set_remove(
+    rocksdb_options_t* options, int compaction_style);
+ROCKSDB_API const char* rocksdb_options_get_daily_offpeak_time_utc(
+    rocksdb_options_t* options, size_t* size);
+ROCKSDB_API const char* rocksdb_options_get_db_host_id(rocksdb_options_t* options, size_t* size);
+ROCKSDB_API int rocksdb_options_get_default_temperature(rocksdb_options_t* options);
+ROCKSDB_API int rocksdb_options_get_default_write_temperature(rocksdb_options_t* options);
+ROCKSDB_API int rocksdb_options_get_last_level_temperature(rocksdb_options_t* options);
+ROCKSDB_API int rocksdb_options_get_lowest_used_cache_tier(rocksdb_options_t* options);
+ROCKSDB_API int rocksdb_options_get_metadata_write_temperature(rocksdb_options_t* options);
+ROCKSDB_API int rocksdb_options_get_verify_output_flags(rocksdb_options_t* options);
+ROCKSDB_API int rocksdb_options_get_wal_write_temperature(rocksdb_options_t* options);
+ROCKSDB_API void rocksdb_options_set_daily_offpeak_time_utc(
+    rocksdb_options_t* options, const char* v);
+ROCKSDB_API void rocksdb_options_set_db_host_id(rocksdb_options_t* options, const char* v);
+ROCKSDB_API void rocksdb_options_set_default_temperature(rocksdb_options_t* options, int v);
+ROCKSDB_API void rocksdb_options_set_default_write_temperature(rocksdb_options_t* options, int v);
+ROCKSDB_API void rocksdb_options_set_last_level_temperature(rocksdb_options_t* options, int v);
+ROCKSDB_API void rocksdb_options_set_lowest_used_cache_tier(rocksdb_options_t* options, int v);
+ROCKSDB_API void rocksdb_options_set_metadata_write_temperature(rocksdb_options_t* options, int v);
+ROCKSDB_API void rocksdb_options_set_verify_output_flags(rocksdb_options_t* options, int v);
+ROCKSDB_API void rocksdb_options_set_wal_write_temperature(rocksdb_options_t* options, int v);
 
 /* Options that are several numbers, or objects, or set others. */
 
@@ -1368,6 +1509,14 @@ ROCKSDB_API void rocksdb_options_set_blob_cache(
     rocksdb_options_t* opt, rocksdb_cache_t* blob_cache);
 ROCKSDB_API void rocksdb_options_enable_statistics(rocksdb_options_t*);
 ROCKSDB_API char* rocksdb_options_statistics_get_string(rocksdb_options_t* opt);
+ROCKSDB_API unsigned char rocksdb_fifo_compaction_options_get_allow_trivial_copy_when_change_temperature(
+    rocksdb_fifo_compaction_options_t* options);
+ROCKSDB_API uint64_t rocksdb_fifo_compaction_options_get_trivial_copy_buffer_size(
+    rocksdb_fifo_compaction_options_t* options);
+ROCKSDB_API void rocksdb_fifo_compaction_options_set_allow_trivial_copy_when_change_temperature(
+    rocksdb_fifo_compaction_options_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_fifo_compaction_options_set_trivial_copy_buffer_size(
+    rocksdb_fifo_compaction_options_t* options, uint64_t v);
 
 /* Options of block-based tables; other kinds of tables are refused when a database is opened. */
 
@@ -1564,6 +1713,19 @@ ROCKSDB_API void rocksdb_options_set_cuckoo_table_factory(
     rocksdb_options_t* opt, rocksdb_cuckoo_table_options_t* table_options);
 ROCKSDB_API void rocksdb_options_set_plain_table_factory(
     rocksdb_options_t*, uint32_t, int, double, size_t, size_t, char, unsigned char, unsigned char);
+ROCKSDB_API void rocksdb_block_based_options_clear_user_defined_index_factory(
+    rocksdb_block_based_table_options_t* options);
+ROCKSDB_API uint32_t rocksdb_block_based_options_get_read_amp_bytes_per_bit(
+    rocksdb_block_based_table_options_t* options);
+ROCKSDB_API const char* rocksdb_block_based_options_get_user_defined_index_factory_name(
+    const rocksdb_block_based_table_options_t* options, size_t* name_len);
+ROCKSDB_API void rocksdb_block_based_options_set_hash_index_allow_collision(
+    rocksdb_block_based_table_options_t* options, unsigned char allow);
+ROCKSDB_API void rocksdb_block_based_options_set_read_amp_bytes_per_bit(
+    rocksdb_block_based_table_options_t* options, uint32_t v);
+ROCKSDB_API void rocksdb_block_based_options_set_user_defined_index_factory_from_string(
+    rocksdb_block_based_table_options_t* options, const char* value, size_t value_len, char**
+    errptr);
 
 /* What is made of a program's callbacks: comparators, merge operators, compaction filters and
    their factories, prefix extractors. */
@@ -1666,6 +1828,9 @@ ROCKSDB_API void rocksdb_write_buffer_manager_set_allow_stall(
     rocksdb_write_buffer_manager_t* wbm, bool new_allow_stall);
 ROCKSDB_API void rocksdb_options_set_write_buffer_manager(
     rocksdb_options_t* opt, rocksdb_write_buffer_manager_t* wbm);
+ROCKSDB_API rocksdb_cache_t* rocksdb_cache_create_lru_with_strict_capacity_limit(size_t capacity);
+ROCKSDB_API size_t rocksdb_cache_get_occupancy_count(const rocksdb_cache_t* cache);
+ROCKSDB_API size_t rocksdb_cache_get_table_address_count(const rocksdb_cache_t* cache);
 
 /* Environments: the operating system's, and files in memory. */
 
@@ -1717,6 +1882,9 @@ ROCKSDB_API void rocksdb_env_lower_thread_pool_io_priority(rocksdb_env_t* env);
 ROCKSDB_API void rocksdb_env_lower_high_priority_thread_pool_io_priority(rocksdb_env_t* env);
 ROCKSDB_API void rocksdb_env_lower_thread_pool_cpu_priority(rocksdb_env_t* env);
 ROCKSDB_API void rocksdb_env_lower_high_priority_thread_pool_cpu_priority(rocksdb_env_t* env);
+ROCKSDB_API void rocksdb_create_dir_if_missing(rocksdb_env_t* env, const char* path, char** errptr);
+ROCKSDB_API void rocksdb_envoptions_set_rate_limiter(
+    rocksdb_envoptions_t* options, rocksdb_ratelimiter_t* rate_limiter);
 
 /* Where the messages of a database go. */
 
@@ -1945,6 +2113,52 @@ ROCKSDB_API void rocksdb_readoptions_set_iter_start_ts(
     rocksdb_readoptions_t*, const char* ts, size_t tslen);
 ROCKSDB_API void rocksdb_writeoptions_disable_WAL(rocksdb_writeoptions_t* opt, int v);
 ROCKSDB_API unsigned char rocksdb_writeoptions_get_disable_WAL(rocksdb_writeoptions_t* opt);
+typedef unsigned char (*rocksdb_readoptions_table_filter_cb)(
+    void* state, const rocksdb_table_properties_t* table_properties);
+ROCKSDB_API unsigned char rocksdb_flushoptions_get_force_atomic_flush(
+    rocksdb_flushoptions_t* options);
+ROCKSDB_API unsigned char rocksdb_flushoptions_get_listener_wait(rocksdb_flushoptions_t* options);
+ROCKSDB_API void rocksdb_flushoptions_set_force_atomic_flush(
+    rocksdb_flushoptions_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_flushoptions_set_listener_wait(
+    rocksdb_flushoptions_t* options, unsigned char v);
+ROCKSDB_API int rocksdb_ingestexternalfileoptions_get_file_opening_threads(
+    rocksdb_ingestexternalfileoptions_t* options);
+ROCKSDB_API unsigned char rocksdb_ingestexternalfileoptions_get_prefetch_lmax_index_and_filter_blocks(
+    rocksdb_ingestexternalfileoptions_t* options);
+ROCKSDB_API size_t rocksdb_ingestexternalfileoptions_get_verify_checksums_readahead_size(
+    rocksdb_ingestexternalfileoptions_t* options);
+ROCKSDB_API void rocksdb_ingestexternalfileoptions_set_file_opening_threads(
+    rocksdb_ingestexternalfileoptions_t* options, int v);
+ROCKSDB_API void rocksdb_ingestexternalfileoptions_set_prefetch_lmax_index_and_filter_blocks(
+    rocksdb_ingestexternalfileoptions_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_ingestexternalfileoptions_set_verify_checksums_readahead_size(
+    rocksdb_ingestexternalfileoptions_t* options, size_t v);
+ROCKSDB_API void rocksdb_readoptions_clear_merge_operand_count_threshold(rocksdb_readoptions_t*);
+ROCKSDB_API void rocksdb_readoptions_clear_request_id(rocksdb_readoptions_t*);
+ROCKSDB_API void rocksdb_readoptions_clear_table_filter(rocksdb_readoptions_t*);
+ROCKSDB_API void rocksdb_readoptions_clear_table_index_factory(rocksdb_readoptions_t*);
+ROCKSDB_API int rocksdb_readoptions_get_io_activity(rocksdb_readoptions_t* options);
+ROCKSDB_API size_t rocksdb_readoptions_get_merge_operand_count_threshold(rocksdb_readoptions_t*);
+ROCKSDB_API const char* rocksdb_readoptions_get_request_id(
+    rocksdb_readoptions_t*, size_t* request_id_len);
+ROCKSDB_API const char* rocksdb_readoptions_get_table_index_factory_name(
+    const rocksdb_readoptions_t*, size_t* name_len);
+ROCKSDB_API unsigned char rocksdb_readoptions_has_merge_operand_count_threshold(
+    rocksdb_readoptions_t*);
+ROCKSDB_API unsigned char rocksdb_readoptions_has_table_filter(const rocksdb_readoptions_t*);
+ROCKSDB_API void rocksdb_readoptions_set_io_activity(rocksdb_readoptions_t* options, int v);
+ROCKSDB_API void rocksdb_readoptions_set_merge_operand_count_threshold(
+    rocksdb_readoptions_t*, size_t threshold);
+ROCKSDB_API void rocksdb_readoptions_set_request_id(
+    rocksdb_readoptions_t*, const char* request_id, size_t request_id_len);
+ROCKSDB_API void rocksdb_readoptions_set_table_filter(
+    rocksdb_readoptions_t*, void* state, void (*destructor)(void*),
+    rocksdb_readoptions_table_filter_cb table_filter);
+ROCKSDB_API void rocksdb_readoptions_set_table_index_factory_from_string(
+    rocksdb_readoptions_t*, const char* value, size_t value_len, char** errptr);
+ROCKSDB_API int rocksdb_writeoptions_get_io_activity(rocksdb_writeoptions_t* options);
+ROCKSDB_API void rocksdb_writeoptions_set_io_activity(rocksdb_writeoptions_t* options, int v);
 
 /* Counters and distributions, and what databases and caches hold in memory. */
 
@@ -2172,6 +2386,17 @@ ROCKSDB_API uint64_t rocksdb_backup_engine_info_size(
     const rocksdb_backup_engine_info_t* info, int index);
 ROCKSDB_API uint32_t rocksdb_backup_engine_info_number_files(
     const rocksdb_backup_engine_info_t* info, int index);
+typedef void (*rocksdb_create_backup_options_progress_cb)(void* state);
+typedef unsigned char (*rocksdb_create_backup_options_exclude_files_cb)(
+    void* state, const char* relative_file, size_t relative_file_len);
+ROCKSDB_API void rocksdb_create_backup_options_set_exclude_files_callback(
+    rocksdb_create_backup_options_t* options, void* state,
+    rocksdb_create_backup_options_exclude_files_cb callback);
+ROCKSDB_API void rocksdb_create_backup_options_set_progress_callback(
+    rocksdb_create_backup_options_t* options, void* state,
+    rocksdb_create_backup_options_progress_cb callback);
+ROCKSDB_API int rocksdb_restore_options_get_mode(rocksdb_restore_options_t* options);
+ROCKSDB_API void rocksdb_restore_options_set_mode(rocksdb_restore_options_t* options, int v);
 
 /* Databases with transactions: opening them, and their reads and writes outside of transactions. */
 
@@ -2306,6 +2531,59 @@ ROCKSDB_API rocksdb_iterator_t* rocksdb_transactiondb_create_iterator(
 ROCKSDB_API rocksdb_iterator_t* rocksdb_transactiondb_create_iterator_cf(
     rocksdb_transactiondb_t* txn_db, const rocksdb_readoptions_t* options,
     rocksdb_column_family_handle_t* column_family);
+ROCKSDB_API size_t rocksdb_optimistictransactiondb_lock_buckets_approximate_memory_usage(
+    rocksdb_optimistictransactiondb_lock_buckets_t* lock_buckets);
+ROCKSDB_API rocksdb_optimistictransactiondb_lock_buckets_t* rocksdb_optimistictransactiondb_lock_buckets_create(
+    size_t bucket_count, unsigned char cache_aligned);
+ROCKSDB_API void rocksdb_optimistictransactiondb_lock_buckets_destroy(
+    rocksdb_optimistictransactiondb_lock_buckets_t* lock_buckets);
+ROCKSDB_API rocksdb_optimistictransactiondb_t* rocksdb_optimistictransactiondb_open_column_families_with_otxn_db_options(
+    const rocksdb_options_t* options, const rocksdb_optimistictransactiondb_options_t*
+    otxn_db_options, const char* name, int num_column_families, const char* const*
+    column_family_names, const rocksdb_options_t* const* column_family_options,
+    rocksdb_column_family_handle_t** column_family_handles, char** errptr);
+ROCKSDB_API rocksdb_optimistictransactiondb_t* rocksdb_optimistictransactiondb_open_with_otxn_db_options(
+    const rocksdb_options_t* options, const rocksdb_optimistictransactiondb_options_t*
+    otxn_db_options, const char* name, char** errptr);
+ROCKSDB_API rocksdb_optimistictransactiondb_options_t* rocksdb_optimistictransactiondb_options_create(
+    void);
+ROCKSDB_API void rocksdb_optimistictransactiondb_options_destroy(
+    rocksdb_optimistictransactiondb_options_t* options);
+ROCKSDB_API uint32_t rocksdb_optimistictransactiondb_options_get_occ_lock_buckets(
+    rocksdb_optimistictransactiondb_options_t* options);
+ROCKSDB_API int rocksdb_optimistictransactiondb_options_get_validate_policy(
+    rocksdb_optimistictransactiondb_options_t* options);
+ROCKSDB_API void rocksdb_optimistictransactiondb_options_set_occ_lock_buckets(
+    rocksdb_optimistictransactiondb_options_t* options, uint32_t v);
+ROCKSDB_API void rocksdb_optimistictransactiondb_options_set_shared_lock_buckets(
+    rocksdb_optimistictransactiondb_options_t* options,
+    rocksdb_optimistictransactiondb_lock_buckets_t* lock_buckets);
+ROCKSDB_API void rocksdb_optimistictransactiondb_options_set_validate_policy(
+    rocksdb_optimistictransactiondb_options_t* options, int v);
+ROCKSDB_API int64_t rocksdb_transactiondb_options_get_default_write_batch_flush_threshold(
+    rocksdb_transactiondb_options_t* options);
+ROCKSDB_API unsigned char rocksdb_transactiondb_options_get_enable_udt_validation(
+    rocksdb_transactiondb_options_t* options);
+ROCKSDB_API unsigned char rocksdb_transactiondb_options_get_rollback_merge_operands(
+    rocksdb_transactiondb_options_t* options);
+ROCKSDB_API uint32_t rocksdb_transactiondb_options_get_txn_commit_bypass_memtable_threshold(
+    rocksdb_transactiondb_options_t* options);
+ROCKSDB_API unsigned char rocksdb_transactiondb_options_get_use_per_key_point_lock_mgr(
+    rocksdb_transactiondb_options_t* options);
+ROCKSDB_API int rocksdb_transactiondb_options_get_write_policy(
+    rocksdb_transactiondb_options_t* options);
+ROCKSDB_API void rocksdb_transactiondb_options_set_default_write_batch_flush_threshold(
+    rocksdb_transactiondb_options_t* options, int64_t v);
+ROCKSDB_API void rocksdb_transactiondb_options_set_enable_udt_validation(
+    rocksdb_transactiondb_options_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_transactiondb_options_set_rollback_merge_operands(
+    rocksdb_transactiondb_options_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_transactiondb_options_set_txn_commit_bypass_memtable_threshold(
+    rocksdb_transactiondb_options_t* options, uint32_t v);
+ROCKSDB_API void rocksdb_transactiondb_options_set_use_per_key_point_lock_mgr(
+    rocksdb_transactiondb_options_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_transactiondb_options_set_write_policy(
+    rocksdb_transactiondb_options_t* options, int v);
 
 /* Transactions. */
 
@@ -2446,6 +2724,36 @@ ROCKSDB_API rocksdb_iterator_t* rocksdb_transaction_create_iterator(
 ROCKSDB_API rocksdb_iterator_t* rocksdb_transaction_create_iterator_cf(
     rocksdb_transaction_t* txn, const rocksdb_readoptions_t* options,
     rocksdb_column_family_handle_t* column_family);
+ROCKSDB_API unsigned char rocksdb_transaction_options_get_commit_bypass_memtable(
+    rocksdb_transaction_options_t* options);
+ROCKSDB_API int64_t rocksdb_transaction_options_get_deadlock_timeout_us(
+    rocksdb_transaction_options_t* options);
+ROCKSDB_API uint64_t rocksdb_transaction_options_get_large_txn_commit_optimize_byte_threshold(
+    rocksdb_transaction_options_t* options);
+ROCKSDB_API uint32_t rocksdb_transaction_options_get_large_txn_commit_optimize_threshold(
+    rocksdb_transaction_options_t* options);
+ROCKSDB_API unsigned char rocksdb_transaction_options_get_use_only_the_last_commit_time_batch_for_recovery(
+    rocksdb_transaction_options_t* options);
+ROCKSDB_API int64_t rocksdb_transaction_options_get_write_batch_flush_threshold(
+    rocksdb_transaction_options_t* options);
+ROCKSDB_API unsigned char rocksdb_transaction_options_get_write_batch_track_timestamp_size(
+    rocksdb_transaction_options_t* options);
+ROCKSDB_API void rocksdb_transaction_options_set_commit_bypass_memtable(
+    rocksdb_transaction_options_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_transaction_options_set_deadlock_timeout_us(
+    rocksdb_transaction_options_t* options, int64_t v);
+ROCKSDB_API void rocksdb_transaction_options_set_large_txn_commit_optimize_byte_threshold(
+    rocksdb_transaction_options_t* options, uint64_t v);
+ROCKSDB_API void rocksdb_transaction_options_set_large_txn_commit_optimize_threshold(
+    rocksdb_transaction_options_t* options, uint32_t v);
+ROCKSDB_API void rocksdb_transaction_options_set_use_only_the_last_commit_time_batch_for_recovery(
+    rocksdb_transaction_options_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_transaction_options_set_write_batch_flush_threshold(
+    rocksdb_transaction_options_t* options, int64_t v);
+ROCKSDB_API void rocksdb_transaction_options_set_write_batch_track_timestamp_size(
+    rocksdb_transaction_options_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_transaction_put_log_data(
+    rocksdb_transaction_t* txn, const char* blob, size_t len);
 
 /* A column family that moves from one database to another. */
 
@@ -2819,6 +3127,83 @@ ROCKSDB_API rocksdb_sst_partitioner_factory_t* rocksdb_sst_partitioner_fixed_pre
 ROCKSDB_API void rocksdb_sst_partitioner_factory_destroy(rocksdb_sst_partitioner_factory_t* factory);
 ROCKSDB_API void rocksdb_options_set_sst_partitioner_factory(
     rocksdb_options_t*, rocksdb_sst_partitioner_factory_t*);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_cpu_micros(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_file_fsync_nanos(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_file_prepare_write_nanos(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_file_range_sync_nanos(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_file_write_nanos(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API const char* rocksdb_compaction_job_stats_largest_output_key_prefix(
+    const rocksdb_compaction_job_stats_t* stats, size_t* size);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_num_blobs_read(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_num_expired_deletion_records(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API size_t rocksdb_compaction_job_stats_num_filtered_input_files(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API size_t rocksdb_compaction_job_stats_num_filtered_input_files_at_output_level(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_num_records_replaced(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_num_single_del_fallthru(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_num_single_del_mismatch(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API const char* rocksdb_compaction_job_stats_smallest_output_key_prefix(
+    const rocksdb_compaction_job_stats_t* stats, size_t* size);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_total_blob_bytes_read(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API uint64_t rocksdb_compaction_job_stats_total_skipped_input_bytes(
+    const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API rocksdb_compactionjobinfo_t* rocksdb_compactionjobinfo_create(void);
+ROCKSDB_API void rocksdb_compactionjobinfo_destroy(rocksdb_compactionjobinfo_t* info);
+ROCKSDB_API void rocksdb_reset_status(rocksdb_status_ptr_t* status_ptr);
+ROCKSDB_API const rocksdb_compaction_job_stats_t* rocksdb_subcompactionjobinfo_stats(
+    const rocksdb_subcompactionjobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_table_properties_data_block_restart_interval(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_external_sst_file_global_seqno_offset(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_fast_compression_estimated_data_size(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API unsigned char rocksdb_table_properties_has_key_largest_seqno(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API unsigned char rocksdb_table_properties_has_key_smallest_seqno(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_index_block_restart_interval(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_key_largest_seqno(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_key_smallest_seqno(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_num_data_blocks_compression_bypassed(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_num_data_blocks_compression_rejected(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_num_uniform_blocks(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API size_t rocksdb_table_properties_readable_properties_count(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API const char* rocksdb_table_properties_readable_properties_key_at(
+    const rocksdb_table_properties_t* props, size_t pos, size_t* key_len);
+ROCKSDB_API const char* rocksdb_table_properties_readable_properties_value_at(
+    const rocksdb_table_properties_t* props, size_t pos, size_t* value_len);
+ROCKSDB_API uint64_t rocksdb_table_properties_separate_key_value_in_data_block(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API const char* rocksdb_table_properties_seqno_to_time_mapping(
+    const rocksdb_table_properties_t* props, size_t* size);
+ROCKSDB_API uint64_t rocksdb_table_properties_slow_compression_estimated_data_size(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_udi_is_primary_index(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_uncompressed_data_size(
+    const rocksdb_table_properties_t* props);
+ROCKSDB_API uint64_t rocksdb_table_properties_user_defined_timestamps_persisted(
+    const rocksdb_table_properties_t* props);
 
 /* What files take, how fast they are removed, and their checksums. */
 
@@ -2853,6 +3238,127 @@ ROCKSDB_API void rocksdb_verify_file_checksums(rocksdb_t* db, char** errptr);
 ROCKSDB_API void rocksdb_verify_file_checksums_with_options(
     rocksdb_t* db, const rocksdb_readoptions_t* options, char** errptr);
 
+/* Compactions of chosen tables. */
+
+ROCKSDB_API void rocksdb_compact_files(
+    rocksdb_t* db, const rocksdb_compaction_options_t* options, const char* const*
+    input_file_names, size_t num_input_file_names, int output_level, int output_path_id, char***
+    output_file_names, size_t* num_output_file_names, rocksdb_compactionjobinfo_t*
+    compaction_job_info, char** errptr);
+ROCKSDB_API void rocksdb_compact_files_cf(
+    rocksdb_t* db, rocksdb_column_family_handle_t* column_family, const
+    rocksdb_compaction_options_t* options, const char* const* input_file_names, size_t
+    num_input_file_names, int output_level, int output_path_id, char*** output_file_names, size_t*
+    num_output_file_names, rocksdb_compactionjobinfo_t* compaction_job_info, char** errptr);
+ROCKSDB_API void rocksdb_compact_files_output_file_names_destroy(
+    char** output_file_names, size_t num_output_file_names);
+ROCKSDB_API unsigned char* rocksdb_compaction_options_canceled_create(void);
+ROCKSDB_API void rocksdb_compaction_options_canceled_destroy(unsigned char* canceled);
+ROCKSDB_API void rocksdb_compaction_options_canceled_set(
+    unsigned char* canceled, unsigned char value);
+ROCKSDB_API rocksdb_compaction_options_t* rocksdb_compaction_options_create(void);
+ROCKSDB_API void rocksdb_compaction_options_destroy(rocksdb_compaction_options_t*);
+ROCKSDB_API unsigned char rocksdb_compaction_options_get_allow_trivial_move(
+    rocksdb_compaction_options_t* options);
+ROCKSDB_API int rocksdb_compaction_options_get_compression(rocksdb_compaction_options_t* options);
+ROCKSDB_API uint32_t rocksdb_compaction_options_get_max_subcompactions(
+    rocksdb_compaction_options_t* options);
+ROCKSDB_API uint64_t rocksdb_compaction_options_get_output_file_size_limit(
+    rocksdb_compaction_options_t* options);
+ROCKSDB_API int rocksdb_compaction_options_get_output_temperature_override(
+    rocksdb_compaction_options_t* options);
+ROCKSDB_API void rocksdb_compaction_options_set_allow_trivial_move(
+    rocksdb_compaction_options_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_compaction_options_set_canceled(
+    rocksdb_compaction_options_t* options, unsigned char* canceled);
+ROCKSDB_API void rocksdb_compaction_options_set_compression(
+    rocksdb_compaction_options_t* options, int v);
+ROCKSDB_API void rocksdb_compaction_options_set_max_subcompactions(
+    rocksdb_compaction_options_t* options, uint32_t v);
+ROCKSDB_API void rocksdb_compaction_options_set_output_file_size_limit(
+    rocksdb_compaction_options_t* options, uint64_t v);
+ROCKSDB_API void rocksdb_compaction_options_set_output_temperature_override(
+    rocksdb_compaction_options_t* options, int v);
+
+/* The files that a copy of a database needs. */
+
+ROCKSDB_API rocksdb_livefiles_storage_info_t* rocksdb_get_livefiles_storage_info(
+    rocksdb_t* db, const rocksdb_livefiles_storage_info_options_t* options, char** errptr);
+ROCKSDB_API size_t rocksdb_livefiles_storage_info_count(
+    const rocksdb_livefiles_storage_info_t* info);
+ROCKSDB_API void rocksdb_livefiles_storage_info_destroy(rocksdb_livefiles_storage_info_t* info);
+ROCKSDB_API const char* rocksdb_livefiles_storage_info_directory(
+    const rocksdb_livefiles_storage_info_t* info, size_t index);
+ROCKSDB_API const char* rocksdb_livefiles_storage_info_file_checksum(
+    const rocksdb_livefiles_storage_info_t* info, size_t index);
+ROCKSDB_API const char* rocksdb_livefiles_storage_info_file_checksum_func_name(
+    const rocksdb_livefiles_storage_info_t* info, size_t index);
+ROCKSDB_API uint64_t rocksdb_livefiles_storage_info_file_number(
+    const rocksdb_livefiles_storage_info_t* info, size_t index);
+ROCKSDB_API int rocksdb_livefiles_storage_info_file_type(
+    const rocksdb_livefiles_storage_info_t* info, size_t index);
+ROCKSDB_API rocksdb_livefiles_storage_info_options_t* rocksdb_livefiles_storage_info_options_create(
+    void);
+ROCKSDB_API void rocksdb_livefiles_storage_info_options_destroy(
+    rocksdb_livefiles_storage_info_options_t* options);
+ROCKSDB_API unsigned char rocksdb_livefiles_storage_info_options_get_atomic_flush(
+    rocksdb_livefiles_storage_info_options_t* options);
+ROCKSDB_API unsigned char rocksdb_livefiles_storage_info_options_get_include_checksum_info(
+    rocksdb_livefiles_storage_info_options_t* options);
+ROCKSDB_API uint64_t rocksdb_livefiles_storage_info_options_get_wal_size_for_flush(
+    rocksdb_livefiles_storage_info_options_t* options);
+ROCKSDB_API void rocksdb_livefiles_storage_info_options_set_atomic_flush(
+    rocksdb_livefiles_storage_info_options_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_livefiles_storage_info_options_set_include_checksum_info(
+    rocksdb_livefiles_storage_info_options_t* options, unsigned char v);
+ROCKSDB_API void rocksdb_livefiles_storage_info_options_set_wal_size_for_flush(
+    rocksdb_livefiles_storage_info_options_t* options, uint64_t v);
+ROCKSDB_API const char* rocksdb_livefiles_storage_info_relative_filename(
+    const rocksdb_livefiles_storage_info_t* info, size_t index);
+ROCKSDB_API const char* rocksdb_livefiles_storage_info_replacement_contents(
+    const rocksdb_livefiles_storage_info_t* info, size_t index, size_t* size);
+ROCKSDB_API uint64_t rocksdb_livefiles_storage_info_size(
+    const rocksdb_livefiles_storage_info_t* info, size_t index);
+ROCKSDB_API int rocksdb_livefiles_storage_info_temperature(
+    const rocksdb_livefiles_storage_info_t* info, size_t index);
+ROCKSDB_API unsigned char rocksdb_livefiles_storage_info_trim_to_size(
+    const rocksdb_livefiles_storage_info_t* info, size_t index);
+
+/* The WALs of a database. */
+
+ROCKSDB_API rocksdb_wal_file_t* rocksdb_get_current_wal_file(rocksdb_t* db, char** errptr);
+ROCKSDB_API rocksdb_wal_files_t* rocksdb_get_sorted_wal_files(rocksdb_t* db, char** errptr);
+ROCKSDB_API void rocksdb_wal_file_destroy(rocksdb_wal_file_t* file);
+ROCKSDB_API uint64_t rocksdb_wal_file_log_number(const rocksdb_wal_file_t* file);
+ROCKSDB_API const char* rocksdb_wal_file_path_name(const rocksdb_wal_file_t* file);
+ROCKSDB_API uint64_t rocksdb_wal_file_size_file_bytes(const rocksdb_wal_file_t* file);
+ROCKSDB_API uint64_t rocksdb_wal_file_start_sequence(const rocksdb_wal_file_t* file);
+ROCKSDB_API int rocksdb_wal_file_type(const rocksdb_wal_file_t* file);
+ROCKSDB_API size_t rocksdb_wal_files_count(const rocksdb_wal_files_t* files);
+ROCKSDB_API void rocksdb_wal_files_destroy(rocksdb_wal_files_t* files);
+ROCKSDB_API const rocksdb_wal_file_t* rocksdb_wal_files_get_wal_file(
+    const rocksdb_wal_files_t* files, size_t index);
+
+/* Filters that decide which records of WALs an opening replays. Databases and options share them. */
+
+typedef void (*rocksdb_walfilter_column_family_log_number_map_cb)(
+    void* state, const uint32_t* column_family_ids, const uint64_t* log_numbers,
+    size_t column_family_log_number_count, const char* const* column_family_names,
+    const size_t* column_family_name_lengths, const uint32_t* column_family_name_ids,
+    size_t column_family_name_count);
+typedef int (*rocksdb_walfilter_log_record_found_cb)(
+    void* state, unsigned long long log_number, const char* log_file_name,
+    size_t log_file_name_len, const rocksdb_writebatch_t* batch, rocksdb_writebatch_t* new_batch,
+    unsigned char* batch_changed);
+
+ROCKSDB_API void rocksdb_options_clear_wal_filter(rocksdb_options_t*);
+ROCKSDB_API void rocksdb_options_set_wal_filter(rocksdb_options_t*, rocksdb_walfilter_t*);
+ROCKSDB_API rocksdb_walfilter_t* rocksdb_walfilter_create(
+    void* state, void (*destructor)(void*), rocksdb_walfilter_column_family_log_number_map_cb
+    column_family_log_number_map, rocksdb_walfilter_log_record_found_cb log_record_found, const
+    char* (*name)(void*));
+ROCKSDB_API void rocksdb_walfilter_destroy(rocksdb_walfilter_t*);
+
 /* Calls of the header for what there is not, where a binding needs the symbol. Where a call has a
    place for an error, it says so; otherwise the opening of a database does, or nothing has an
    effect. */
@@ -2869,6 +3375,10 @@ ROCKSDB_API rocksdb_t* rocksdb_open_and_trim_history(
     rocksdb_column_family_handle_t** column_family_handles, char* trim_ts, size_t trim_tslen,
     char** errptr);
 ROCKSDB_API void rocksdb_delete_file(rocksdb_t* db, const char* name);
+ROCKSDB_API void rocksdb_options_add_table_properties_collector_factory(
+    rocksdb_options_t*, rocksdb_table_properties_collector_factory_t*);
+ROCKSDB_API void rocksdb_table_properties_collector_factory_destroy(
+    rocksdb_table_properties_collector_factory_t* factory);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -49,8 +49,8 @@ mod verify;
 pub use engine::{BackupEngine, BackupEngineReadOnly};
 pub use info::{BackupFileInfo, BackupInfo};
 pub use options::{
-    BackupEngineOptions, BackupId, BackupProgress, CreateBackupOptions, MaybeExcludeBackupFile,
-    RestoreMode, RestoreOptions, ShareFilesNaming,
+    BackupEngineOptions, BackupId, BackupProgress, CreateBackupOptions, ExcludeFilesCallback,
+    MaybeExcludeBackupFile, ProgressCallback, RestoreMode, RestoreOptions, ShareFilesNaming,
 };
 
 #[doc(hidden)]

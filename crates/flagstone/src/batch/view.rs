@@ -149,6 +149,16 @@ impl<'a> BatchView<'a> {
         self.sequence().saturating_add(u64::from(self.count()))
     }
 
+    /// Sequence number after the batch, if the deletion of an empty range takes none.
+    ///
+    /// # Errors
+    /// `Corruption` if an operation cannot be read.
+    pub(crate) fn end_without_empty_ranges(&self) -> Result<SequenceNumber> {
+        self.iter().try_fold(self.sequence(), |end, operation| {
+            Ok(end + u64::from(operation?.takes_sequence()))
+        })
+    }
+
     /// Header and operations, as stored.
     #[inline]
     pub fn data(&self) -> &'a [u8] {

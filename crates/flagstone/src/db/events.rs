@@ -168,6 +168,21 @@ impl Events {
         }
     }
 
+    /// Tells what has been noted, and waits for another thread that is at it. In a listener, which
+    /// would wait for itself, it does not. No lock may be held.
+    pub(super) fn tell_to_the_end(&self) {
+        while !self.listeners.is_empty() {
+            self.tell();
+            if is_telling() {
+                return;
+            }
+            drop(self.telling.lock());
+            if self.noted.lock().events.is_empty() {
+                return;
+            }
+        }
+    }
+
     /// Tells what has been noted, and nothing that comes later; waits for another thread that is at
     /// it. No lock may be held.
     pub(super) fn end(&self) {

@@ -11,7 +11,7 @@ use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
 use crate::db::tables::Tables;
 use crate::db::tree::compaction_job::CompactionJob;
-use crate::manifest::TableFile;
+use crate::manifest::{TableFile, Version};
 use crate::options::{
     BottommostLevelCompaction, CompactRangeOptions, FlushOptions, SizeApproximationOptions,
     WriteOptions,
@@ -149,9 +149,8 @@ impl Db {
     }
 
     /// About how many bytes the keys of each range, from the first up to but not including the
-    /// second, take in tables and memtables, as `options` say. Values in blob files do not count,
-    /// nor does it matter whether keys are deleted. Opens tables at the ends of the ranges, and
-    /// looks at their indexes.
+    /// second, take in tables, memtables and blob files, as `options` say, whether keys are deleted
+    /// or not. Opens tables at the ends of the ranges, and looks at their indexes.
     ///
     /// # Errors
     /// `Corruption` or `IoError` of a table; `ColumnFamilyDropped`.
@@ -192,15 +191,54 @@ fn approximate_size(
             bytes = bytes.saturating_add(mem.approximate_count(start, end).saturating_mul(each));
         }
     }
-    if options.include_files {
-        for level in 0..current.version.levels.len() {
-            for file in current.version.files_overlapping(level, Some(start), Some(end)) {
-                bytes = bytes
-                    .saturating_add(db.tables.bytes_of_table_between(family, &file, start, end)?);
-            }
+    if options.include_files || options.include_blob_files {
+        let margin = options.files_size_error_margin;
+        let tables = bytes_in_tables(db, family, &current.version, (start, end), margin)?;
+        if options.include_files {
+            bytes = bytes.saturating_add(tables);
+        }
+        if options.include_blob_files {
+            bytes = bytes.saturating_add(blob_bytes_beside(&current.version, tables));
         }
     }
     Ok(bytes)
+}
+
+/// About how many bytes of tables a range takes. If those that lie in it altogether are so large
+/// that the others hardly matter, half of the others count.
+fn bytes_in_tables(
+    db: &DbInner,
+    family: &Family,
+    version: &Version,
+    (start, end): (&[u8], &[u8]),
+    margin: f64,
+) -> Result<u64> {
+    let user = family.comparator();
+    let levels = 0..version.levels.len();
+    let all: Vec<_> =
+        levels.flat_map(|level| version.files_overlapping(level, Some(start), Some(end))).collect();
+    let is_within = |file: &&Arc<TableFile>| {
+        user.compare(start, file.meta.smallest.user_key()).is_le()
+            && user.compare(file.meta.largest.user_key(), end).is_lt()
+    };
+    let (within, partly): (Vec<_>, Vec<_>) = all.iter().partition(is_within);
+    let sum = |files: &[&Arc<TableFile>]| {
+        files.iter().map(|file| file.meta.size).fold(0, u64::saturating_add)
+    };
+    let (whole, at_ends) = (sum(&within), sum(&partly));
+    if margin > 0.0 && (at_ends as f64) < whole as f64 * margin {
+        return Ok(whole.saturating_add(at_ends / 2));
+    }
+    partly.into_iter().try_fold(whole, |bytes, file| {
+        Ok(bytes.saturating_add(db.tables.bytes_of_table_between(family, file, start, end)?))
+    })
+}
+
+/// As large a part of the blob files as `tables` bytes are of the tables.
+fn blob_bytes_beside(version: &Version, tables: u64) -> u64 {
+    let all = version.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
+    let part = tables as f64 / all.max(1) as f64;
+    (version.blob_bytes() as f64 * part) as u64
 }
 
 impl Tables {

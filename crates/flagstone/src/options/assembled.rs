@@ -14,6 +14,7 @@ use super::kept::{KeptSection, KeptSetting};
 use super::listener::Listeners;
 use super::progress::OpenProgressCallback;
 use super::table_settings::TableSettings;
+use super::wal_filter::WalFilter;
 use crate::base::compression::CompressionType;
 use crate::base::merge::MergeOperator;
 use crate::base::{
@@ -108,6 +109,8 @@ pub struct Options {
     pub background_threads: Option<Arc<BackgroundThreads>>,
     /// Called with the progress of opening; released when the database is open.
     pub open_progress: Option<OpenProgressCallback>,
+    /// Decides which records of the WALs are replayed. Secondaries and followers ask none.
+    pub wal_filter: Option<Arc<dyn WalFilter>>,
     /// Called on flushes, compactions, errors and stalls.
     pub listeners: Listeners,
     /// Where messages about the database's work and faults go. Default: its file LOG.
@@ -142,6 +145,7 @@ impl Default for Options {
             write_buffer_manager: None,
             background_threads: None,
             open_progress: None,
+            wal_filter: None,
             listeners: Listeners::new(),
             info_log: InfoLog::File,
             kept_values: Vec::new(),

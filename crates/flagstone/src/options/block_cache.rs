@@ -41,6 +41,11 @@ impl BlockCache {
         self.0.overhead()
     }
 
+    /// How many entries it has.
+    pub fn entries(&self) -> usize {
+        self.0.len()
+    }
+
     /// Bytes of entries that values and iterators hold now.
     pub fn pinned_usage(&self) -> usize {
         self.0.pinned_usage()

@@ -208,17 +208,29 @@ pub enum BlobGarbageCollectionPolicy {
 }
 
 /// What [`Db::approximate_sizes`](crate::db::Db::approximate_sizes) counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizeApproximationOptions {
     /// Whether to count data in memtables (default: false).
     pub include_memtables: bool,
     /// Whether to count data in tables (default: true).
     pub include_files: bool,
+    /// Whether to count values in blob files (default: false): of the family's blob files as large
+    /// a part as the range has of its tables.
+    pub include_blob_files: bool,
+    /// Part of the bytes of the tables that lie within the range by which the result may be wrong
+    /// (default: -1). If the tables at the ends of the range are small enough for that, half of
+    /// their bytes count and none is opened. Without a positive number they are always opened.
+    pub files_size_error_margin: f64,
 }
 
 impl Default for SizeApproximationOptions {
     fn default() -> Self {
-        Self { include_memtables: false, include_files: true }
+        Self {
+            include_memtables: false,
+            include_files: true,
+            include_blob_files: false,
+            files_size_error_margin: -1.0,
+        }
     }
 }
 

@@ -141,6 +141,29 @@ pub struct JobInfo {
     pub outcome: Result<()>,
 }
 
+/// A job that has not begun.
+impl Default for JobInfo {
+    fn default() -> Self {
+        Self {
+            family: ColumnFamilyId::DEFAULT,
+            family_name: String::new(),
+            job: 0,
+            thread: 0,
+            reason: JobReason::Compaction(CompactionReason::Manual),
+            inputs: Vec::new(),
+            start_level: 0,
+            output_level: 0,
+            tables: Vec::new(),
+            blob_files: Vec::new(),
+            blob_garbage: Vec::new(),
+            compression: CompressionType::None,
+            blob_compression: CompressionType::None,
+            stats: JobStats::default(),
+            outcome: Ok(()),
+        }
+    }
+}
+
 /// Figures of a flush or compaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -212,6 +235,8 @@ pub struct TableInfo {
     pub size: u64,
     /// Level.
     pub level: usize,
+    /// The smallest and the largest user key.
+    pub key_range: (Vec<u8>, Vec<u8>),
     /// Smallest sequence number.
     pub smallest_seqno: SequenceNumber,
     /// Largest sequence number.

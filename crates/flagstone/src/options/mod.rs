@@ -13,7 +13,8 @@
 //! - [`names`]: which names can be set, for what, and when
 //! - [`block_cache`]: a cache that databases can share; `calls`, `ingestion`, `copies`: options of
 //!   single calls
-//! - `progress`: progress of opening a database; `info_log`: where messages go
+//! - `progress`: progress of opening a database; `wal_filter`: which records it replays; `info_log`:
+//!   where messages go
 //! - [`mod@file`]: the OPTIONS file; `parser`: its lines; `kept`: settings in it that have no
 //!   effect
 
@@ -63,6 +64,7 @@ mod text;
 mod ttl;
 mod validate;
 pub mod value;
+mod wal_filter;
 
 pub use crate::base::checksum::ChecksumType;
 pub use crate::base::compression::CompressionType;
@@ -123,3 +125,4 @@ pub use table::{Row, Section};
 pub use table_filter::TableFilter;
 pub use table_settings::TableSettings;
 pub use temperature::{FileTemperatureAge, FileTemperatureAges};
+pub use wal_filter::{ReplayedFamily, WalDecision, WalFilter};

@@ -215,6 +215,19 @@ impl WriteBatchWithIndex {
         self.batch.put_log_data(data)
     }
 
+    /// Gives the operations of some families this timestamp, as [`WriteBatch::set_timestamps`]
+    /// does. The batch is read by keys without timestamps, before and afterwards.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::set_timestamps`].
+    pub fn set_timestamps(
+        &mut self,
+        stamp: impl AsRef<[u8]>,
+        size_of: impl Fn(ColumnFamilyId) -> usize,
+    ) -> Result<()> {
+        self.batch.set_timestamps(stamp, size_of)
+    }
+
     /// Remembers the present state for [`WriteBatchWithIndex::rollback_to_save_point`]; save points
     /// nest.
     pub fn set_save_point(&mut self) {

@@ -108,7 +108,7 @@ impl Jobs {
         note_kind(&job.plan);
         told::note_begun(&self.tree, job, |file| {
             // The info log needs none: no table is opened for it alone.
-            if !self.context.events.has_program_listeners() {
+            if !self.context.events.has_program_listeners() && !job.is_reported {
                 return None;
             }
             match self.tables.open(&job.family, file) {

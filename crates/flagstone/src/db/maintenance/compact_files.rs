@@ -13,7 +13,7 @@ use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::paused_work;
 use crate::db::tree::state::State;
 use crate::manifest::Version;
-use crate::options::{CompactFilesOptions, CompactionStyle};
+use crate::options::{CompactFilesOptions, CompactionStyle, JobInfo};
 
 impl Db {
     /// Compacts tables of a family into `output_level`, with those that must go with them: all
@@ -55,6 +55,32 @@ impl Db {
         output_level: usize,
         options: &CompactFilesOptions,
     ) -> Result<Vec<FileNumber>> {
+        Ok(self.compact_chosen(family, tables, (output_level, options), false)?.0)
+    }
+
+    /// [`Db::compact_files`] that returns what listeners are told of the compaction. Opens the
+    /// tables that it reads once more, for their properties.
+    ///
+    /// # Errors
+    /// As [`Db::compact_files`].
+    pub fn compact_files_reported(
+        &self,
+        family: &ColumnFamily,
+        tables: &[FileNumber],
+        output_level: usize,
+        options: &CompactFilesOptions,
+    ) -> Result<JobInfo> {
+        let done = self.compact_chosen(family, tables, (output_level, options), true)?;
+        Ok(done.1.unwrap_or_default())
+    }
+
+    fn compact_chosen(
+        &self,
+        family: &ColumnFamily,
+        tables: &[FileNumber],
+        (output_level, options): (usize, &CompactFilesOptions),
+        is_reported: bool,
+    ) -> Result<(Vec<FileNumber>, Option<JobInfo>)> {
         let inner = self.inner();
         inner.disk.check_changeable()?;
         inner.disk.check_owner(&family.0)?;
@@ -62,9 +88,10 @@ impl Db {
         let requested = paused_work::begin_requested(&inner.tree)?;
         let planned = inner.tree.begin_planned(|state| {
             inner.disk.check_changeable()?;
-            Ok(Some((self.job_for_files(state, family, tables, output_level, options)?, ())))
+            let job = self.job_for_files(state, family, tables, output_level, options)?;
+            Ok(Some((CompactionJob { is_reported, ..job }, ())))
         })?;
-        let Some((job, ())) = planned else { return Ok(Vec::new()) };
+        let Some((job, ())) = planned else { return Ok((Vec::new(), None)) };
         if let Some(control) = &options.control {
             control.begin(
                 job.plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add),
@@ -72,6 +99,7 @@ impl Db {
         }
         let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
         let outcome = inner.jobs.run_compaction(&job);
+        let report = job.told.lock().take().filter(|_| is_reported);
         drop(job);
         if takes_turn {
             // Its turn ends when what it replaced is removed, and before anybody is told of it, who
@@ -80,7 +108,7 @@ impl Db {
             inner.tree.end_turn(family, true);
         }
         drop(requested);
-        inner.jobs.end_asked_for(outcome)
+        Ok((inner.jobs.end_asked_for(outcome)?, report))
     }
 
     pub(in crate::db) fn job_for_files(

@@ -35,6 +35,13 @@ impl Db {
         self.inner().jobs.flush_asked_for(&families, true, FlushReason::Manual)
     }
 
+    /// Waits until listeners have been called for all that happened before, such as a flush that
+    /// [`Db::flush`] waited for: the call may return while another thread calls them. A listener
+    /// that calls this does not wait.
+    pub fn wait_for_listeners(&self) {
+        self.inner().context.events.tell_to_the_end();
+    }
+
     /// With `manual_wal_flush`, brings the log records that wait in the process's memory into the
     /// WAL's file: what was written so far survives the death of the process, and with `sync`, as
     /// after [`Db::sync_wal`], a power loss. Without `manual_wal_flush` nothing waits.

@@ -1,6 +1,7 @@
 //! Opening a database, recovery, and closing it.
 
 pub(in crate::db) mod blob_checks;
+mod filtered;
 pub(in crate::db) mod following;
 mod moving;
 mod observed;

@@ -26,6 +26,7 @@ use crate::db::family::direct_blobs::write_again;
 use crate::db::family::generation::Generation;
 use crate::db::jobs::flush_parts;
 use crate::db::opening::blob_checks::BlobChecks;
+use crate::db::opening::filtered::FilteredRecords;
 use crate::db::opening::prepared::Prepared;
 use crate::db::opening::replay_inserts::{Inserts, Targets};
 use crate::db::opening::replayed::ProgressMeter;
@@ -73,11 +74,15 @@ impl DbInner {
         };
         let mut inserts = Inserts::new(self, targets, with_threads, prepared);
         meter.replays(&wals);
+        let mut filtered = FilteredRecords::begin(self);
         let outcome = replay(&files, oldest, mode, &reading, &mut |record| {
             meter.replaying(record.wal, record.offset, || {
                 (inserts.tables_written(), checks.checked())
             });
-            inserts.apply(record)
+            match &mut filtered {
+                Some(filtered) => filtered.pass(record, |record| inserts.apply(record)),
+                None => inserts.apply(record),
+            }
         })?;
         let (edits, count, prepared) = inserts.finish()?;
         meter.replayed(count, checks.checked());
@@ -212,7 +217,9 @@ impl DbInner {
         // What memtables have in blob files of a dead process must move to others before anything
         // is synced.
         let has_blobs = self.tree.has_blobs_in_memory();
+        // What a filter left out, WALs that are kept would bring back.
         let keep_in_memory = settings.avoid_flush_during_recovery
+            && settings.wal_filter.is_none()
             && !has_blobs
             && !recovered.prepared.is_used()
             && recovered.edits.is_empty()

@@ -33,6 +33,8 @@ pub(in crate::db) struct CompactionJob {
     pub(in crate::db) oldest_snapshot: AtomicU64,
     /// Others wait for it, which finds out whether there is space.
     pub(in crate::db) finds_out: Option<Arc<()>>,
+    /// Its caller asks for what `told` says in the end.
+    pub(in crate::db) is_reported: bool,
     /// What listeners were told of its beginning.
     pub(in crate::db) told: Mutex<Option<JobInfo>>,
     /// Versions with newer timestamps go.
@@ -58,6 +60,7 @@ impl CompactionJob {
             is_outnumbered: AtomicBool::new(false),
             oldest_snapshot: AtomicU64::new(MAX_SEQUENCE_NUMBER),
             finds_out: None,
+            is_reported: false,
             told: Mutex::default(),
             trim: None,
         }

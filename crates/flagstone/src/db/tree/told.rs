@@ -198,9 +198,14 @@ pub(in crate::db) fn note_written(tree: &Tree, job: &CompactionJob, output: &Job
 
 /// A compaction is part of the tree.
 pub(in crate::db) fn note_compacted(tree: &Tree, job: &CompactionJob, output: &JobOutput) {
-    tree.context
-        .events
-        .note(|| Event::Compacted(job_written(tree, begun(tree, job), &job.family, output)));
+    let written = || job_written(tree, begun(tree, job), &job.family, output);
+    if job.is_reported {
+        let info = written();
+        *job.told.lock() = Some(info.clone());
+        tree.context.events.note(|| Event::Compacted(info));
+    } else {
+        tree.context.events.note(|| Event::Compacted(written()));
+    }
 }
 
 /// A compaction has left everything as it was.
@@ -218,7 +223,7 @@ pub(in crate::db) fn note_begun(
     job: &CompactionJob,
     properties: impl Fn(&TableFile) -> Option<Arc<TableProperties>>,
 ) {
-    if tree.context.events.has_listeners() {
+    if tree.context.events.has_listeners() || job.is_reported {
         let info = compaction_begun(job, tree.context.events.next_job(), properties);
         *job.told.lock() = Some(info.clone());
         tree.context.events.note(|| Event::CompactionBegun(info));
@@ -242,6 +247,7 @@ fn table_info(
         path: file_name::table(family.paths.directory(meta.path_id), meta.number),
         size: meta.size,
         level,
+        key_range: (meta.smallest.user_key().to_vec(), meta.largest.user_key().to_vec()),
         smallest_seqno: meta.smallest_seqno,
         largest_seqno: meta.largest_seqno,
         oldest_blob_file: meta.oldest_blob_file,

@@ -193,6 +193,17 @@ impl Db {
     }
 }
 
+impl Db {
+    /// The sequence number of the first write in a WAL, or of the next write if the WAL has none
+    /// and says so; `None` if it is empty.
+    ///
+    /// # Errors
+    /// `IoError`, also if the WAL was removed meanwhile.
+    pub fn start_of_wal(&self, wal: &WalFile) -> Result<Option<SequenceNumber>> {
+        open_wal(self.inner(), wal, wal.size)?.first_sequence()
+    }
+}
+
 pub(in crate::db) fn ignoring_absence<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(error) if error.is_not_found() => Ok(None),
@@ -367,13 +378,6 @@ fn what_is_missed(
 ) -> Option<(FileNumber, String)> {
     let (number, end) = before.filter(|(number, _)| *number == noted.number())?;
     (!noted.is_held(end)).then(|| (number, noted.missed(end)))
-}
-
-/// Where a batch ends, if the deletion of an empty range takes no sequence number.
-pub(in crate::db) fn end_without_empty_ranges(batch: BatchView<'_>) -> Result<SequenceNumber> {
-    batch.iter().try_fold(batch.sequence(), |end, operation| {
-        Ok(end + u64::from(operation?.takes_sequence()))
-    })
 }
 
 /// Reads the next record, if there is one. Damage, unless a log that a crash ended may end so, goes
@@ -551,7 +555,7 @@ impl Updates {
             batch: resolved(inner, batch, summary.names_blobs)?,
             position: UpdatePosition::behind(batch.data(), next_sequence, wal.number),
         };
-        (*next, *lowest, *before) = (update.next_sequence, end_without_empty_ranges(batch)?, None);
+        (*next, *lowest, *before) = (update.next_sequence, batch.end_without_empty_ranges()?, None);
         Ok(Step::Update(update))
     }
 

@@ -21,9 +21,7 @@ use crate::batch::BatchView;
 use crate::db::DbInner;
 use crate::db::handle::Db;
 use crate::db::updates::open_wal::OpenWal;
-use crate::db::updates::{
-    self, LOOKS_MAX, Updates, end_without_empty_ranges, ignoring_absence, missing,
-};
+use crate::db::updates::{self, LOOKS_MAX, Updates, ignoring_absence, missing};
 use crate::db::wal_files::WalFile;
 use crate::wal::{Event, PredecessorWal};
 
@@ -255,7 +253,7 @@ fn held(db: &DbInner, wal: &WalFile, limit: u64, position: UpdatePosition) -> Re
             let lowest = if is_marked {
                 position.next_sequence
             } else {
-                end_without_empty_ranges(batch).map_err(locate)?
+                batch.end_without_empty_ranges().map_err(locate)?
             };
             return Ok(Some(Held::Same(Box::new(Follows { wal, lowest }))));
         }

@@ -9,6 +9,19 @@ use crate::front::transaction::{Parked, Transaction, TransactionState, stamps};
 use crate::options::WriteOptions;
 
 impl Transaction {
+    /// Adds bytes that go to the WAL with the transaction, and nowhere else. Does nothing once the
+    /// transaction is prepared or has ended.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_log_data`].
+    #[doc(alias = "PutLogData")]
+    pub fn put_log_data(&mut self, data: impl AsRef<[u8]>) -> Result<()> {
+        if self.state != TransactionState::Started {
+            return Ok(());
+        }
+        self.batch.put_log_data(data)
+    }
+
     /// Remembers the present state for [`Transaction::rollback_to_save_point`]; save points nest.
     /// Does nothing once the transaction is prepared or has ended.
     #[doc(alias = "SetSavePoint")]

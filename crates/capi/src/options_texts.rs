@@ -1,0 +1,130 @@
+//! Options that the engine knows by RocksDB's texts, and C by numbers or as texts.
+
+use std::ffi::c_char;
+
+use flagstone::options::Temperature;
+
+use crate::abi::Out;
+use crate::api::c_api;
+use crate::options::{Options, lend};
+
+/// RocksDB's numbers and texts of the tiers of caches.
+const CACHE_TIERS: &[(i32, &str)] =
+    &[(0, "kVolatileTier"), (1, "kVolatileCompressedTier"), (2, "kNonVolatileBlockTier")];
+
+/// RocksDB's numbers and texts of temperatures.
+fn temperatures() -> Vec<(i32, &'static str)> {
+    Temperature::NAMES.iter().map(|(name, value)| (value.as_byte().into(), *name)).collect()
+}
+
+impl Options {
+    fn set_text(&mut self, name: &'static str, number: i32, texts: &[(i32, &str)]) {
+        match texts.iter().find(|(of_text, _)| *of_text == number) {
+            Some((_, text)) => self.set_known(name, text),
+            None => self.refuse_number(name, number),
+        }
+    }
+
+    fn number_of_text(&self, name: &str, texts: &[(i32, &str)]) -> i32 {
+        let known = self.known(name);
+        texts.iter().find(|(_, text)| *text == known).map_or(0, |(number, _)| *number)
+    }
+
+    fn set_temperature(&mut self, name: &'static str, number: i32) {
+        self.set_text(name, number, &temperatures());
+    }
+
+    fn temperature(&self, name: &str) -> i32 {
+        self.number_of_text(name, &temperatures())
+    }
+}
+
+c_api! {
+    fn rocksdb_options_set_default_temperature(o: &mut Options, number: i32) {
+        o.set_temperature("default_temperature", number);
+    }
+
+    fn rocksdb_options_get_default_temperature(o: &Options) -> i32 {
+        o.temperature("default_temperature")
+    }
+
+    fn rocksdb_options_set_default_write_temperature(o: &mut Options, number: i32) {
+        o.set_temperature("default_write_temperature", number);
+    }
+
+    fn rocksdb_options_get_default_write_temperature(o: &Options) -> i32 {
+        o.temperature("default_write_temperature")
+    }
+
+    fn rocksdb_options_set_last_level_temperature(o: &mut Options, number: i32) {
+        o.set_temperature("last_level_temperature", number);
+    }
+
+    fn rocksdb_options_get_last_level_temperature(o: &Options) -> i32 {
+        o.temperature("last_level_temperature")
+    }
+
+    fn rocksdb_options_set_metadata_write_temperature(o: &mut Options, number: i32) {
+        o.set_temperature("metadata_write_temperature", number);
+    }
+
+    fn rocksdb_options_get_metadata_write_temperature(o: &Options) -> i32 {
+        o.temperature("metadata_write_temperature")
+    }
+
+    fn rocksdb_options_set_wal_write_temperature(o: &mut Options, number: i32) {
+        o.set_temperature("wal_write_temperature", number);
+    }
+
+    fn rocksdb_options_get_wal_write_temperature(o: &Options) -> i32 {
+        o.temperature("wal_write_temperature")
+    }
+
+    fn rocksdb_options_set_lowest_used_cache_tier(o: &mut Options, number: i32) {
+        o.set_text("lowest_used_cache_tier", number, CACHE_TIERS);
+    }
+
+    fn rocksdb_options_get_lowest_used_cache_tier(o: &Options) -> i32 {
+        o.number_of_text("lowest_used_cache_tier", CACHE_TIERS)
+    }
+
+    fn rocksdb_options_set_daily_offpeak_time_utc(o: &mut Options, text: cstr) {
+        o.set_known("daily_offpeak_time_utc", &text.to_string_lossy());
+    }
+
+    fn rocksdb_options_get_daily_offpeak_time_utc(
+        o: &Options, len: Out<usize>
+    ) -> *const c_char {
+        lend(o.known("daily_offpeak_time_utc"), len)
+    }
+
+    fn rocksdb_options_set_db_host_id(o: &mut Options, text: cstr) {
+        o.set_known("db_host_id", &text.to_string_lossy());
+    }
+
+    fn rocksdb_options_get_db_host_id(o: &Options, len: Out<usize>) -> *const c_char {
+        lend(o.known("db_host_id"), len)
+    }
+
+    fn rocksdb_options_calculate_sst_write_lifetime_hint_set_add(o: &mut Options, style: i32) {
+        o.aside.lifetime_hints.insert(style);
+    }
+
+    fn rocksdb_options_calculate_sst_write_lifetime_hint_set_remove(o: &mut Options, style: i32) {
+        o.aside.lifetime_hints.remove(&style);
+    }
+
+    fn rocksdb_options_calculate_sst_write_lifetime_hint_set_clear(o: &mut Options) {
+        o.aside.lifetime_hints.clear();
+    }
+
+    fn rocksdb_options_calculate_sst_write_lifetime_hint_set_contains(
+        o: &Options, style: i32
+    ) -> u8 {
+        o.aside.lifetime_hints.contains(&style).into()
+    }
+
+    fn rocksdb_options_calculate_sst_write_lifetime_hint_set_count(o: &Options) -> usize {
+        o.aside.lifetime_hints.len()
+    }
+}

@@ -1,0 +1,56 @@
+//! Which records of WALs an opening replays.
+
+use crate::base::{ColumnFamilyId, FileNumber};
+use crate::batch::WriteBatch;
+
+/// Decides, while a database is opened, what becomes of each record that its WALs still hold
+/// ([`Options::wal_filter`](super::Options::wal_filter)).
+///
+/// What a filter leaves out is gone when the opening returns. In an opening for reading it is only
+/// not shown.
+pub trait WalFilter: Send + Sync {
+    /// Its name, for messages.
+    fn name(&self) -> &str;
+
+    /// Called once before the first record, with all families. A family ignores the records of WALs
+    /// before its `log_number`, because its tables have them.
+    fn families(&self, _families: &[ReplayedFamily]) {}
+
+    /// What becomes of the record `batch`, which stands in this WAL. Called in the order of
+    /// writing, in the opening thread. A record may hold several batches that were written together.
+    fn record(&self, wal: FileNumber, batch: &WriteBatch) -> WalDecision;
+}
+
+/// A family as a [`WalFilter`] sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplayedFamily {
+    /// Its id, by which batches name it.
+    pub id: ColumnFamilyId,
+    /// Its name.
+    pub name: String,
+    /// The number of the oldest WAL whose records the family needs.
+    pub log_number: FileNumber,
+}
+
+impl ReplayedFamily {
+    pub(crate) fn new(id: ColumnFamilyId, name: &str, log_number: FileNumber) -> Self {
+        Self { id, name: name.to_string(), log_number }
+    }
+}
+
+/// What a [`WalFilter`] says of a record.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum WalDecision {
+    /// It is replayed.
+    Replay,
+    /// It is left out.
+    LeaveOut,
+    /// These operations are replayed instead. There may not be more than the record has.
+    Replace(WriteBatch),
+    /// It and all records after it are left out.
+    Stop,
+    /// It is damaged: `wal_recovery_mode` says what follows.
+    Damaged,
+}
