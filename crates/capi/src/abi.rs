@@ -150,11 +150,6 @@ impl<T> Clone for Ref<T> {
 impl<T> Copy for Ref<T> {}
 
 impl<T: Handle> Ref<T> {
-    /// What a callback gets: a pointer to an object that lives during its call.
-    pub fn to(object: *mut Tagged<T>) -> Self {
-        Self(object)
-    }
-
     /// The object.
     pub fn get<'a>(self) -> Result<&'a T> {
         check(self.0)?;
@@ -181,11 +176,6 @@ impl<T> Clone for Mut<T> {
 impl<T> Copy for Mut<T> {}
 
 impl<T: Handle> Mut<T> {
-    /// What a callback gets: a pointer to an object that it may change during its call.
-    pub fn to(object: *mut Tagged<T>) -> Self {
-        Self(object)
-    }
-
     /// The pointer.
     pub fn raw(self) -> *mut Tagged<T> {
         self.0
@@ -225,16 +215,13 @@ impl<T: Handle> Own<T> {
 }
 
 /// The value of an object that `make` made, and of which C has no pointer any more.
-///
-/// # Errors
-/// If C has destroyed it.
-pub fn take<T: Handle>(pointer: *mut Tagged<T>) -> Result<T> {
-    Own(pointer).get()?.ok_or_else(|| null(T::NAME))
+pub fn take<T: Handle>(pointer: *mut Tagged<T>) -> Option<T> {
+    or_abort(T::NAME, Own(pointer).get())
 }
 
-/// Destroys an object that `make` made, and of which C has no pointer any more.
+/// Destroys such an object.
 pub fn unmake<T: Handle>(pointer: *mut Tagged<T>) {
-    drop(or_abort(T::NAME, Own(pointer).get()));
+    drop(take(pointer));
 }
 
 /// Frees the memory of an object whose value was taken.
@@ -601,17 +588,5 @@ pub fn name(callback: extern "C-unwind" fn(*mut c_void) -> *const c_char, state:
     match Text(text).nullable() {
         Ok(Some(name)) => name.to_string_lossy().into_owned(),
         _ => String::new(),
-    }
-}
-
-/// Part of a key, as a callback points to it. It must lie in the key: otherwise the process ends.
-pub fn part_of(key: &[u8], pointer: *const c_char, len: usize) -> &[u8] {
-    if len == 0 {
-        return &[];
-    }
-    let begin = (pointer as usize).wrapping_sub(key.as_ptr() as usize);
-    match begin.checked_add(len).and_then(|end| key.get(begin..end)) {
-        Some(part) => part,
-        None => fail("a slice transform", "the prefix does not lie in the key"),
     }
 }

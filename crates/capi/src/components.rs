@@ -13,7 +13,7 @@ use flagstone::options::{CompactionFilterContext, FilteredKind, PrefixExtractor}
 use flagstone::{FilterDecision, MergeOperator, UserComparator};
 use flagstone_rocksdb as rdb;
 
-use crate::abi::{Destructor, Own, State, Tagged, calling, handles, make, name, part_of, returned};
+use crate::abi::{Destructor, Own, State, Tagged, calling, fail, handles, make, name, returned};
 use crate::api::{c_api, destroys};
 use crate::options::Options;
 
@@ -442,6 +442,18 @@ c_api! {
 
     fn rocksdb_compactionfiltercontext_is_manual_compaction(context: &FilterContext) -> u8 {
         context.is_manual.into()
+    }
+}
+
+/// Part of a key, as a callback points to it. It must lie in the key: otherwise the process ends.
+fn part_of(key: &[u8], pointer: *const c_char, len: usize) -> &[u8] {
+    if len == 0 {
+        return &[];
+    }
+    let begin = (pointer as usize).wrapping_sub(key.as_ptr() as usize);
+    match begin.checked_add(len).and_then(|end| key.get(begin..end)) {
+        Some(part) => part,
+        None => fail("a slice transform", "the prefix does not lie in the key"),
     }
 }
 

@@ -17,6 +17,9 @@ use crate::iterator::Iter;
 use crate::options::Options;
 use crate::reading::{Pinned, give, pin};
 
+/// The engine's order of keys.
+type Comparing = flagstone::Comparator;
+
 /// A batch with an index, or the batch of a transaction, which C frees as plain memory.
 pub struct IndexedBatch {
     own: Option<Box<OwnBatch>>,
@@ -93,7 +96,7 @@ impl IndexedBatch {
     fn add_joined<T>(
         &mut self,
         parts: Result<T>,
-        add: impl FnOnce(&mut WriteBatchWithIndex, &flagstone::Comparator, T) -> flagstone::Result<()>,
+        add: impl FnOnce(&mut WriteBatchWithIndex, &Comparing, T) -> flagstone::Result<()>,
     ) {
         let Some(own) = &mut self.own else { return };
         let added = parts.and_then(|parts| Ok(add(&mut own.engine, &own.order, parts)?));
@@ -319,7 +322,9 @@ c_api! {
         value_len: i32, values: Array<Bytes>, value_sizes: Array<usize>
     ) {
         let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
-        batch.add_joined(parts, |batch, order, (key, value)| batch.put_default(order, &key, &value));
+        batch.add_joined(parts, |batch, order, (key, value)| {
+            batch.put_default(order, &key, &value)
+        });
     }
 
     fn rocksdb_writebatch_wi_putv_cf(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flagstone::base::{FileNumber, file_name};
 use flagstone::options::{ReplayedFamily, WalDecision};
 
-use crate::abi::{Destructor, Mut, Ref, State, Tagged, calling, handles, make, name, unmake};
+use crate::abi::{Destructor, State, Tagged, calling, handles, make, name, take, unmake};
 use crate::api::{c_api, destroys};
 use crate::batch::Batch;
 use crate::options::Options;
@@ -30,8 +30,8 @@ type OnRecord = extern "C-unwind" fn(
     c_ulonglong,
     *const c_char,
     usize,
-    Ref<Batch>,
-    Mut<Batch>,
+    *const Tagged<Batch>,
+    *mut Tagged<Batch>,
     *mut u8,
 ) -> c_int;
 
@@ -80,12 +80,11 @@ impl flagstone::WalFilter for CWalFilter {
         let mut is_changed = 0u8;
         let number = calling("a WAL filter", || {
             let (state, text) = (self.state.pointer(), file.as_ptr().cast());
-            let (old, new) = (Ref::to(old), Mut::to(new));
             callback(state, wal.0, text, file.len(), old, new, &raw mut is_changed)
         });
         unmake(old);
-        let replaced = crate::abi::or_abort("a WAL filter", crate::abi::take(new));
-        decision(number, (is_changed != 0).then_some(replaced))
+        let replaced = take(new).filter(|_| is_changed != 0);
+        decision(number, replaced)
     }
 }
 

@@ -6,7 +6,6 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use common::{Passed, declared, parts};
 
@@ -80,12 +79,8 @@ fn written(source: &str, functions: &mut BTreeMap<String, Passed>) {
 #[test]
 fn the_header_declares_what_is_written() {
     let mut sources = BTreeMap::new();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.file_name().is_some_and(|name| name != "api.rs" && name != "older.rs") {
-            written(&std::fs::read_to_string(&path).unwrap(), &mut sources);
-        }
+    for source in common::sources().into_values() {
+        written(&source, &mut sources);
     }
     let declared = declared();
     let differs = |(name, passed): &(&String, &Passed)| sources.get(*name) != Some(*passed);
@@ -158,6 +153,17 @@ const CHOICES: &[(&str, &str)] = &[
         "rocksdb_block_based_table_data_block_index_type_binary_search_and_hash",
         "DataBlockIndexType::BinaryAndHash",
     ),
+    ("rocksdb_pinnable_multi_get_not_found", "const NOT_FOUND: i32"),
+    ("rocksdb_pinnable_multi_get_found", "const FOUND: i32"),
+    ("rocksdb_pinnable_multi_get_error", "const ERROR: i32"),
+    ("rocksdb_pinnable_multi_get_out_of_bounds", "const OUT_OF_BOUNDS: i32"),
+    ("rocksdb_wal_file_type_archived_log", "const ARCHIVED: i32"),
+    ("rocksdb_wal_file_type_alive_log", "const ALIVE: i32"),
+    ("rocksdb_wal_filter_continue_processing", "const CONTINUE_PROCESSING: c_int"),
+    ("rocksdb_wal_filter_ignore_current_record", "const IGNORE_CURRENT_RECORD: c_int"),
+    ("rocksdb_wal_filter_stop_replay", "const STOP_REPLAY: c_int"),
+    ("rocksdb_wal_filter_corrupted_record", "const CORRUPTED_RECORD: c_int"),
+    ("rocksdb_txndb_write_policy_write_committed", "const COMMITTED: i32"),
     ("rocksdb_statistics_level_all", "const ALL: i32"),
     ("rocksdb_statistics_level_except_detailed_timers", "const EXCEPT_DETAILED_TIMERS: i32"),
 ];
@@ -165,7 +171,7 @@ const CHOICES: &[(&str, &str)] = &[
 #[test]
 fn numbers_are_those_of_the_header() {
     let header = common::read("include/rocksdb/c.h");
-    let sources = common::read("src/convert.rs") + &common::read("src/options.rs");
+    let sources: String = common::sources().into_values().collect();
     for (constant, choice) in CHOICES {
         let declared = header.split_once(&format!("  {constant} = ")).map(|(_, rest)| rest);
         let number = declared.unwrap().split([',', '\n']).next().unwrap();

@@ -56,6 +56,12 @@ fn a_program_listens_and_partitions() {
     goes_through("hooks");
 }
 
+#[test]
+fn programs_use_the_rarer_groups() {
+    goes_through("groups");
+    goes_through("choices");
+}
+
 fn goes_through(name: &str) {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(name, directory.path());
@@ -86,7 +92,14 @@ fn a_debug_build_finds_objects_that_are_used_wrongly() {
 }
 
 /// Options of which 1 is no value.
-const OTHER_NUMBERS: &[(&str, i32)] = &[("rocksdb_options_set_wal_compression", 7)];
+const OTHER_NUMBERS: &[(&str, i32)] = &[
+    ("rocksdb_options_set_wal_compression", 7),
+    ("rocksdb_options_set_default_temperature", 4),
+    ("rocksdb_options_set_default_write_temperature", 4),
+    ("rocksdb_options_set_last_level_temperature", 4),
+    ("rocksdb_options_set_metadata_write_temperature", 4),
+    ("rocksdb_options_set_wal_write_temperature", 4),
+];
 
 /// Options that count only with others.
 const OF_OTHERS: &[&str] = &["rocksdb_options_set_statistics_level"];

@@ -14,6 +14,17 @@ pub fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
+/// The sources of the functions, by name.
+pub fn sources() -> BTreeMap<String, String> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let text = |path: PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_string();
+        (name, std::fs::read_to_string(&path).unwrap())
+    };
+    entries.map(text).filter(|(name, _)| name != "api.rs" && name != "older.rs").collect()
+}
+
 /// The parts of a list between commas outside parentheses.
 pub fn parts(list: &str) -> Vec<&str> {
     let mut depth = 0;

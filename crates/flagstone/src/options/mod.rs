@@ -13,8 +13,8 @@
 //! - [`names`]: which names can be set, for what, and when
 //! - [`block_cache`]: a cache that databases can share; `calls`, `ingestion`, `copies`: options of
 //!   single calls
-//! - `progress`: progress of opening a database; `wal_filter`: which records it replays; `info_log`:
-//!   where messages go
+//! - `progress`: progress of opening a database; `wal_filter`: which WAL records it replays;
+//!   `info_log`: where messages go
 //! - [`mod@file`]: the OPTIONS file; `parser`: its lines; `kept`: settings in it that have no
 //!   effect
 

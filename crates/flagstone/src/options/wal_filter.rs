@@ -17,7 +17,8 @@ pub trait WalFilter: Send + Sync {
     fn families(&self, _families: &[ReplayedFamily]) {}
 
     /// What becomes of the record `batch`, which stands in this WAL. Called in the order of
-    /// writing, in the opening thread. A record may hold several batches that were written together.
+    /// writing, in the opening thread. A record may hold several batches that were written
+    /// together. Records without operations are not shown.
     fn record(&self, wal: FileNumber, batch: &WriteBatch) -> WalDecision;
 }
 

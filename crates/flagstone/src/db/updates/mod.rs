@@ -191,11 +191,8 @@ impl Db {
         }
         Ok(None)
     }
-}
 
-impl Db {
-    /// The sequence number of the first write in a WAL, or of the next write if the WAL has none
-    /// and says so; `None` if it is empty.
+    /// The sequence number of the first write in a WAL, or of the next one if an empty WAL notes it.
     ///
     /// # Errors
     /// `IoError`, also if the WAL was removed meanwhile.

@@ -1,0 +1,203 @@
+//! WAL filters: what an opening leaves out or replaces, and what it refuses.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use flagstone::base::{Code, FileNumber};
+use flagstone::db::Db;
+use flagstone::env::Env;
+use flagstone::options::{Options, ReplayedFamily, WalDecision, WalFilter};
+use flagstone::{Operation, RecoveryMode, WriteBatch};
+use parking_lot::Mutex;
+
+type Decide = dyn Fn(&[u8]) -> WalDecision + Send + Sync;
+
+/// Decides by the key of a record's first operation.
+struct ByKey {
+    families: Mutex<Vec<ReplayedFamily>>,
+    records: Mutex<u32>,
+    decide: Box<Decide>,
+}
+
+impl WalFilter for ByKey {
+    fn name(&self) -> &str {
+        "by key"
+    }
+
+    fn families(&self, families: &[ReplayedFamily]) {
+        self.families.lock().extend_from_slice(families);
+    }
+
+    fn record(&self, _wal: FileNumber, batch: &WriteBatch) -> WalDecision {
+        *self.records.lock() += 1;
+        match batch.iter().next().unwrap().unwrap() {
+            Operation::Put { key, .. } => (self.decide)(key),
+            _ => WalDecision::Replay,
+        }
+    }
+}
+
+fn by_key(decide: impl Fn(&[u8]) -> WalDecision + Send + Sync + 'static) -> Arc<ByKey> {
+    let (families, records) = (Mutex::default(), Mutex::default());
+    Arc::new(ByKey { families, records, decide: Box::new(decide) })
+}
+
+fn options(env: &Env) -> Options {
+    let mut options = Options { env: env.clone(), ..Options::default() };
+    options.create_if_missing = true;
+    options.avoid_flush_during_recovery = true;
+    options
+}
+
+/// A database whose WAL has the keys a to e, of which d has a large value.
+fn written(env: &Env) {
+    let db = Db::open("/db", &options(env)).unwrap();
+    for key in ["a", "b", "c", "d", "e"] {
+        let value = if key == "d" { vec![b'd'; 1 << 20] } else { b"old".to_vec() };
+        db.put(key, value).unwrap();
+    }
+}
+
+/// The keys and the beginnings of their values after an opening with the filter, and after one
+/// without it.
+fn opened(env: &Env, filter: &Arc<ByKey>) -> String {
+    let filtered = Options { wal_filter: Some(filter.clone()), ..options(env) };
+    let with = shown(&Db::open("/db", &filtered).unwrap());
+    assert_eq!(with, shown(&Db::open("/db", &options(env)).unwrap()), "it lasts");
+    with
+}
+
+fn shown(db: &Db) -> String {
+    let key = |key: &&str| db.get(key).unwrap().is_some();
+    let value = |key: &str| {
+        let value = db.get(key).unwrap().unwrap();
+        format!("{key}={}", String::from_utf8_lossy(&value[..value.len().min(3)]))
+    };
+    let keys = ["a", "b", "c", "d", "e"].into_iter().filter(key);
+    keys.map(value).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn records_are_left_out_or_replaced_for_good() {
+    let env = Env::memory();
+    written(&env);
+    let filter = by_key(|key| match key {
+        b"b" | b"d" => WalDecision::LeaveOut,
+        b"c" => {
+            let mut batch = WriteBatch::new();
+            batch.put("c", "new").unwrap();
+            WalDecision::Replace(batch)
+        }
+        _ => WalDecision::Replay,
+    });
+    assert_eq!(opened(&env, &filter), "a=old c=new e=old");
+    assert_eq!(*filter.records.lock(), 5);
+    let families = filter.families.lock().clone();
+    assert_eq!((families.len(), families[0].name.as_str()), (1, "default"));
+}
+
+#[test]
+fn a_large_value_passes() {
+    let env = Env::memory();
+    written(&env);
+    assert_eq!(opened(&env, &by_key(|_| WalDecision::Replay)), "a=old b=old c=old d=ddd e=old");
+}
+
+#[test]
+fn a_filter_ends_the_replay() {
+    let env = Env::memory();
+    written(&env);
+    let stop = |key: &[u8]| if key == b"c" { WalDecision::Stop } else { WalDecision::Replay };
+    let filter = by_key(stop);
+    assert_eq!(opened(&env, &filter), "a=old b=old");
+    assert_eq!(*filter.records.lock(), 3, "it is not asked any longer");
+    let db = Db::open("/db", &options(&env)).unwrap();
+    db.put("e", "later").unwrap();
+    assert_eq!(shown(&db), "a=old b=old e=lat");
+}
+
+#[test]
+fn damage_counts_as_the_recovery_mode_says() {
+    let damage = |key: &[u8]| if key == b"c" { WalDecision::Damaged } else { WalDecision::Replay };
+    for (mode, left) in [
+        (RecoveryMode::PointInTimeRecovery, Some("a=old b=old")),
+        (RecoveryMode::SkipAnyCorruptedRecords, Some("a=old b=old d=ddd e=old")),
+        (RecoveryMode::AbsoluteConsistency, None),
+        (RecoveryMode::TolerateCorruptedTailRecords, None),
+    ] {
+        let env = Env::memory();
+        written(&env);
+        let mut filtered = options(&env);
+        filtered.wal_filter = Some(by_key(damage));
+        filtered.wal_recovery_mode = mode;
+        match (Db::open("/db", &filtered), left) {
+            (Ok(db), Some(left)) => assert_eq!(shown(&db), left, "{mode:?}"),
+            (Err(error), None) => {
+                assert_eq!(error.code(), Code::Corruption, "{mode:?}");
+                assert!(error.to_string().contains("WAL filter 'by key'"), "{error}");
+                let db = Db::open("/db", &options(&env)).unwrap();
+                assert_eq!(shown(&db), "a=old b=old c=old d=ddd e=old", "nothing was lost");
+            }
+            (outcome, _) => panic!("{mode:?}: {:?}", outcome.map(|db| shown(&db))),
+        }
+    }
+}
+
+#[test]
+fn a_record_grows_no_larger() {
+    let env = Env::memory();
+    written(&env);
+    let more = by_key(|_| {
+        let mut batch = WriteBatch::new();
+        batch.put("a", "1").unwrap();
+        batch.put("b", "2").unwrap();
+        WalDecision::Replace(batch)
+    });
+    let filtered = Options { wal_filter: Some(more), ..options(&env) };
+    let error = Db::open("/db", &filtered).map(|db| shown(&db)).unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument);
+}
+
+#[test]
+fn a_reader_leaves_out_what_the_files_keep() {
+    let env = Env::memory();
+    written(&env);
+    let filtered = Options { wal_filter: Some(by_key(|_| WalDecision::LeaveOut)), ..options(&env) };
+    assert_eq!(shown(&Db::open_read_only("/db", &filtered).unwrap()), "");
+    assert_eq!(shown(&Db::open("/db", &options(&env)).unwrap()), "a=old b=old c=old d=ddd e=old");
+}
+
+#[test]
+fn the_decision_of_a_prepared_transaction_stays() {
+    let env = Env::memory();
+    let opened = |filter: Option<Arc<ByKey>>| {
+        let mut options = options(&env);
+        options.wal_filter = filter.map(|filter| filter as Arc<dyn WalFilter>);
+        options.allow_2pc = true;
+        Db::open("/db", &options)
+    };
+    let db = opened(None).unwrap();
+    let locking = flagstone::TransactionDb::around(&db, &Default::default()).unwrap();
+    let mut transaction = locking.begin();
+    transaction.set_name("one").unwrap();
+    transaction.put(&locking, "a", "1").unwrap();
+    transaction.prepare().unwrap();
+    transaction.commit().unwrap();
+    drop((locking, db));
+    struct Nothing;
+    impl WalFilter for Nothing {
+        fn name(&self) -> &str {
+            "nothing"
+        }
+        fn record(&self, _wal: FileNumber, _batch: &WriteBatch) -> WalDecision {
+            WalDecision::LeaveOut
+        }
+    }
+    let mut refused = options(&env);
+    refused.wal_filter = Some(Arc::new(Nothing));
+    refused.allow_2pc = true;
+    let error = Db::open("/db", &refused).map(|db| shown(&db)).unwrap_err();
+    assert_eq!(error.code(), Code::NotSupported);
+    assert_eq!(shown(&opened(Some(by_key(|_| WalDecision::Replay))).unwrap()), "a=1");
+}
