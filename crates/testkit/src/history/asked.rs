@@ -77,7 +77,10 @@ impl Life {
                 .collect();
             assert!(missing.is_empty(), "no answer to {missing:?}");
             self.db.space(&family).expect("its space");
-            let options = SizeApproximationOptions { include_memtables: true, include_files: true };
+            let options = SizeApproximationOptions {
+                include_memtables: true,
+                ..SizeApproximationOptions::default()
+            };
             let sizes = self.db.approximate_sizes(&family, &[(b"a", b"z"), (b"z", b"a")], &options);
             sizes.expect("sizes of ranges");
         }
