@@ -1,15 +1,16 @@
 //! WAL filters: what an opening leaves out or replaces, and what it refuses.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::disallowed_methods, reason = "it copies what a process leaves that is killed")]
 
 use std::sync::Arc;
 
 use flagstone::base::{Code, FileNumber};
 use flagstone::db::Db;
-use flagstone::env::Env;
 use flagstone::options::{Options, ReplayedFamily, WalDecision, WalFilter};
 use flagstone::{Operation, RecoveryMode, WriteBatch};
 use parking_lot::Mutex;
+use tempfile::TempDir;
 
 type Decide = dyn Fn(&[u8]) -> WalDecision + Send + Sync;
 
@@ -32,7 +33,7 @@ impl WalFilter for ByKey {
     fn record(&self, _wal: FileNumber, batch: &WriteBatch) -> WalDecision {
         *self.records.lock() += 1;
         match batch.iter().next().unwrap().unwrap() {
-            Operation::Put { key, .. } => (self.decide)(key),
+            Operation::Put { key, .. } | Operation::BlobIndex { key, .. } => (self.decide)(key),
             _ => WalDecision::Replay,
         }
     }
@@ -43,28 +44,41 @@ fn by_key(decide: impl Fn(&[u8]) -> WalDecision + Send + Sync + 'static) -> Arc<
     Arc::new(ByKey { families, records, decide: Box::new(decide) })
 }
 
-fn options(env: &Env) -> Options {
-    let mut options = Options { env: env.clone(), ..Options::default() };
+fn options() -> Options {
+    let mut options = Options::default();
     options.create_if_missing = true;
     options.avoid_flush_during_recovery = true;
     options
 }
 
-/// A database whose WAL has the keys a to e, of which d has a large value.
-fn written(env: &Env) {
-    let db = Db::open("/db", &options(env)).unwrap();
+/// What a process leaves that is killed: a WAL with the keys a to e, of which d has a large value
+/// in a blob file.
+fn written() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, copy) = (directory.path().join("source"), directory.path().join("db"));
+    let db = Db::open(&source, &options()).unwrap();
     for key in ["a", "b", "c", "d", "e"] {
         let value = if key == "d" { vec![b'd'; 1 << 20] } else { b"old".to_vec() };
         db.put(key, value).unwrap();
     }
+    std::fs::create_dir(&copy).unwrap();
+    for entry in std::fs::read_dir(&source).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
+    }
+    directory
+}
+
+fn open(directory: &TempDir, options: &Options) -> flagstone::Result<Db> {
+    Db::open(directory.path().join("db"), options)
 }
 
 /// The keys and the beginnings of their values after an opening with the filter, and after one
 /// without it.
-fn opened(env: &Env, filter: &Arc<ByKey>) -> String {
-    let filtered = Options { wal_filter: Some(filter.clone()), ..options(env) };
-    let with = shown(&Db::open("/db", &filtered).unwrap());
-    assert_eq!(with, shown(&Db::open("/db", &options(env)).unwrap()), "it lasts");
+fn opened(directory: &TempDir, filter: &Arc<ByKey>) -> String {
+    let filtered = Options { wal_filter: Some(filter.clone()), ..options() };
+    let with = shown(&open(directory, &filtered).unwrap());
+    assert_eq!(with, shown(&open(directory, &options()).unwrap()), "it lasts");
     with
 }
 
@@ -80,8 +94,7 @@ fn shown(db: &Db) -> String {
 
 #[test]
 fn records_are_left_out_or_replaced_for_good() {
-    let env = Env::memory();
-    written(&env);
+    let directory = written();
     let filter = by_key(|key| match key {
         b"b" | b"d" => WalDecision::LeaveOut,
         b"c" => {
@@ -91,7 +104,7 @@ fn records_are_left_out_or_replaced_for_good() {
         }
         _ => WalDecision::Replay,
     });
-    assert_eq!(opened(&env, &filter), "a=old c=new e=old");
+    assert_eq!(opened(&directory, &filter), "a=old c=new e=old");
     assert_eq!(*filter.records.lock(), 5);
     let families = filter.families.lock().clone();
     assert_eq!((families.len(), families[0].name.as_str()), (1, "default"));
@@ -99,20 +112,21 @@ fn records_are_left_out_or_replaced_for_good() {
 
 #[test]
 fn a_large_value_passes() {
-    let env = Env::memory();
-    written(&env);
-    assert_eq!(opened(&env, &by_key(|_| WalDecision::Replay)), "a=old b=old c=old d=ddd e=old");
+    let directory = written();
+    assert_eq!(
+        opened(&directory, &by_key(|_| WalDecision::Replay)),
+        "a=old b=old c=old d=ddd e=old"
+    );
 }
 
 #[test]
 fn a_filter_ends_the_replay() {
-    let env = Env::memory();
-    written(&env);
+    let directory = written();
     let stop = |key: &[u8]| if key == b"c" { WalDecision::Stop } else { WalDecision::Replay };
     let filter = by_key(stop);
-    assert_eq!(opened(&env, &filter), "a=old b=old");
+    assert_eq!(opened(&directory, &filter), "a=old b=old");
     assert_eq!(*filter.records.lock(), 3, "it is not asked any longer");
-    let db = Db::open("/db", &options(&env)).unwrap();
+    let db = open(&directory, &options()).unwrap();
     db.put("e", "later").unwrap();
     assert_eq!(shown(&db), "a=old b=old e=lat");
 }
@@ -126,17 +140,16 @@ fn damage_counts_as_the_recovery_mode_says() {
         (RecoveryMode::AbsoluteConsistency, None),
         (RecoveryMode::TolerateCorruptedTailRecords, None),
     ] {
-        let env = Env::memory();
-        written(&env);
-        let mut filtered = options(&env);
+        let directory = written();
+        let mut filtered = options();
         filtered.wal_filter = Some(by_key(damage));
         filtered.wal_recovery_mode = mode;
-        match (Db::open("/db", &filtered), left) {
+        match (open(&directory, &filtered), left) {
             (Ok(db), Some(left)) => assert_eq!(shown(&db), left, "{mode:?}"),
             (Err(error), None) => {
                 assert_eq!(error.code(), Code::Corruption, "{mode:?}");
                 assert!(error.to_string().contains("WAL filter 'by key'"), "{error}");
-                let db = Db::open("/db", &options(&env)).unwrap();
+                let db = open(&directory, &options()).unwrap();
                 assert_eq!(shown(&db), "a=old b=old c=old d=ddd e=old", "nothing was lost");
             }
             (outcome, _) => panic!("{mode:?}: {:?}", outcome.map(|db| shown(&db))),
@@ -146,36 +159,34 @@ fn damage_counts_as_the_recovery_mode_says() {
 
 #[test]
 fn a_record_grows_no_larger() {
-    let env = Env::memory();
-    written(&env);
+    let directory = written();
     let more = by_key(|_| {
         let mut batch = WriteBatch::new();
         batch.put("a", "1").unwrap();
         batch.put("b", "2").unwrap();
         WalDecision::Replace(batch)
     });
-    let filtered = Options { wal_filter: Some(more), ..options(&env) };
-    let error = Db::open("/db", &filtered).map(|db| shown(&db)).unwrap_err();
+    let filtered = Options { wal_filter: Some(more), ..options() };
+    let error = open(&directory, &filtered).map(|db| shown(&db)).unwrap_err();
     assert_eq!(error.code(), Code::InvalidArgument);
 }
 
 #[test]
 fn a_reader_leaves_out_what_the_files_keep() {
-    let env = Env::memory();
-    written(&env);
-    let filtered = Options { wal_filter: Some(by_key(|_| WalDecision::LeaveOut)), ..options(&env) };
-    assert_eq!(shown(&Db::open_read_only("/db", &filtered).unwrap()), "");
-    assert_eq!(shown(&Db::open("/db", &options(&env)).unwrap()), "a=old b=old c=old d=ddd e=old");
+    let directory = written();
+    let filtered = Options { wal_filter: Some(by_key(|_| WalDecision::LeaveOut)), ..options() };
+    assert_eq!(shown(&Db::open_read_only(directory.path().join("db"), &filtered).unwrap()), "");
+    assert_eq!(shown(&open(&directory, &options()).unwrap()), "a=old b=old c=old d=ddd e=old");
 }
 
 #[test]
 fn the_decision_of_a_prepared_transaction_stays() {
-    let env = Env::memory();
+    let directory = tempfile::tempdir().unwrap();
     let opened = |filter: Option<Arc<ByKey>>| {
-        let mut options = options(&env);
+        let mut options = options();
         options.wal_filter = filter.map(|filter| filter as Arc<dyn WalFilter>);
         options.allow_2pc = true;
-        Db::open("/db", &options)
+        open(&directory, &options)
     };
     let db = opened(None).unwrap();
     let locking = flagstone::TransactionDb::around(&db, &Default::default()).unwrap();
@@ -184,7 +195,7 @@ fn the_decision_of_a_prepared_transaction_stays() {
     transaction.put(&locking, "a", "1").unwrap();
     transaction.prepare().unwrap();
     transaction.commit().unwrap();
-    drop((locking, db));
+    drop((transaction, locking, db));
     struct Nothing;
     impl WalFilter for Nothing {
         fn name(&self) -> &str {
@@ -194,10 +205,10 @@ fn the_decision_of_a_prepared_transaction_stays() {
             WalDecision::LeaveOut
         }
     }
-    let mut refused = options(&env);
+    let mut refused = options();
     refused.wal_filter = Some(Arc::new(Nothing));
     refused.allow_2pc = true;
-    let error = Db::open("/db", &refused).map(|db| shown(&db)).unwrap_err();
+    let error = open(&directory, &refused).map(|db| shown(&db)).unwrap_err();
     assert_eq!(error.code(), Code::NotSupported);
     assert_eq!(shown(&opened(Some(by_key(|_| WalDecision::Replay))).unwrap()), "a=1");
 }
