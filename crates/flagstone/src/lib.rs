@@ -244,7 +244,7 @@ pub use base::{
 pub use batch::{Operation, WriteBatch};
 pub use db::{
     ExportedFamily, ExternalFiles, HeldCompactions, HeldFiles, Statistics, Ticker, Update,
-    UpdatePosition, Updates, Value, ValuePart, ValueReader, ValueWriter,
+    UpdatePosition, Updates, Value, ValuePart, ValueReader, ValueWriter, open_and_compact,
 };
 pub use env::Env;
 pub use front::{
@@ -274,6 +274,8 @@ pub use base::{
 pub use db::WriteCallback;
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
+    CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
+    CompactionServiceOptionsOverride, CompactionServiceScheduleResponse, OpenAndCompactOptions,
     EventListener, FileChecksumFactory, FileChecksumGenerator, InfoLog, InfoLogLevel, Logger,
     RateLimiter, RateLimiterMode, RateLimiterOptions, SstFileManager, SstFileManagerOptions,
     TableFilter, WriteBufferManager,

@@ -202,6 +202,9 @@ impl DbInner {
     fn begin_once(&self) -> Result<()> {
         self.pipeline.begin_ending();
         self.background.set_closing();
+        if let Some(service) = self.context.settings.load().compaction_service.clone() {
+            service.cancel_awaiting_jobs();
+        }
         paused_work::end_pauses(&self.tree);
         let flushed = self.flush_unlogged();
         // It flushes nothing more: databases that have one limit with it would wait in vain.

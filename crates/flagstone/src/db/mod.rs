@@ -93,6 +93,7 @@ pub use live_files::{LiveFile, StoredFile};
 pub use maintenance::held::{HeldCompactions, HeldFiles};
 pub use memory::{AutoCacheMemory, CacheMemory, MemoryUsage};
 pub use open_files::OpenFiles;
+pub use opening::worker::open_and_compact;
 pub use opening::following::{Follower, Secondary, check_no_follower};
 pub use pins::{Kept, PinningIterator, PinningSnapshot, Pins};
 pub use properties::PROPERTY_NAMES;

@@ -35,6 +35,7 @@ pub mod os;
 mod os_lock;
 mod range_sync;
 mod rate_limiter;
+mod redirected;
 mod reserve;
 mod resources;
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -76,6 +77,7 @@ pub(crate) use forks::Process;
 pub(crate) use held::HeldFiles;
 pub use limits::memory_limit;
 pub(crate) use linked::LinkedFiles;
+pub(crate) use redirected::RedirectedFiles;
 pub use names::{Names, NewNames, directory_of};
 pub(crate) use observed::{FileObserver, ObservedFiles};
 pub use observed::{FileOperation, FileOperationInfo};

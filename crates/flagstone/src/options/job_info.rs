@@ -165,6 +165,8 @@ pub struct JobStats {
     pub is_full: bool,
     /// Whether the inputs were moved to another level as they are.
     pub is_move: bool,
+    /// Whether a worker of a [`CompactionService`](crate::CompactionService) did the compaction.
+    pub is_remote: bool,
 }
 
 /// A part of a compaction, which covers a range of keys and may run at the same time as others. A

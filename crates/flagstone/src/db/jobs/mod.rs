@@ -17,6 +17,7 @@ pub(super) mod punch;
 mod range_cuts;
 #[cfg(test)]
 mod recycling_tests;
+pub(super) mod remote;
 mod room;
 mod steps;
 mod table_settings;

@@ -11,3 +11,4 @@ pub(super) mod replay_inserts;
 pub(super) mod replayed;
 mod settled;
 mod wal_directory;
+pub(super) mod worker;

@@ -174,6 +174,7 @@ pub(in crate::db) fn job_written(
             key_faults: counts.key_faults,
             relocated_blobs: counts.relocated_blobs,
             relocated_bytes: counts.relocated_bytes,
+            is_remote: output.is_remote,
             stall: tree.control.condition(),
             level0_files: family.current.load().version.levels[0].len(),
             ..begun.stats
