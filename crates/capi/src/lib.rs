@@ -19,6 +19,7 @@ mod backup;
 mod batch;
 mod cache;
 mod calls;
+mod compaction_service;
 mod components;
 mod convert;
 mod db;

@@ -56,6 +56,11 @@ fn a_program_listens_and_partitions() {
     goes_through("hooks");
 }
 
+#[test]
+fn a_program_has_a_compaction_service() {
+    goes_through("remote");
+}
+
 fn goes_through(name: &str) {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(name, directory.path());

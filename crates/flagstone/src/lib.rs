@@ -275,10 +275,10 @@ pub use db::WriteCallback;
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
     CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
-    CompactionServiceOptionsOverride, CompactionServiceScheduleResponse, OpenAndCompactOptions,
-    EventListener, FileChecksumFactory, FileChecksumGenerator, InfoLog, InfoLogLevel, Logger,
-    RateLimiter, RateLimiterMode, RateLimiterOptions, SstFileManager, SstFileManagerOptions,
-    TableFilter, WriteBufferManager,
+    CompactionServiceOptionsOverride, CompactionServiceScheduleResponse, EventListener,
+    FileChecksumFactory, FileChecksumGenerator, InfoLog, InfoLogLevel, Logger,
+    OpenAndCompactOptions, RateLimiter, RateLimiterMode, RateLimiterOptions, SstFileManager,
+    SstFileManagerOptions, TableFilter, WriteBufferManager,
 };
 
 // The values of single options.

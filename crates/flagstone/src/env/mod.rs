@@ -77,7 +77,6 @@ pub(crate) use forks::Process;
 pub(crate) use held::HeldFiles;
 pub use limits::memory_limit;
 pub(crate) use linked::LinkedFiles;
-pub(crate) use redirected::RedirectedFiles;
 pub use names::{Names, NewNames, directory_of};
 pub(crate) use observed::{FileObserver, ObservedFiles};
 pub use observed::{FileOperation, FileOperationInfo};
@@ -86,6 +85,7 @@ pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{
     IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions,
 };
+pub(crate) use redirected::RedirectedFiles;
 pub use resources::{MemoryState, Plenty, Resources};
 pub use runs::{PAGE_RUN, PageRuns, page_run};
 pub(crate) use sharers::{GroupMember, SharedGroup};

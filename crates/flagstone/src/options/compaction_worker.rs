@@ -172,15 +172,8 @@ impl CompactionServiceOptionsOverride {
 }
 
 /// The components that must agree, in no particular order.
-const NAMES: [&str; 7] = [
-    COMPARATOR,
-    MERGE_OPERATOR,
-    PREFIX_EXTRACTOR,
-    FILTER,
-    FILTER_FACTORY,
-    PARTITIONER,
-    COLLECTORS,
-];
+const NAMES: [&str; 7] =
+    [COMPARATOR, MERGE_OPERATOR, PREFIX_EXTRACTOR, FILTER, FILTER_FACTORY, PARTITIONER, COLLECTORS];
 
 /// What a family of an OPTIONS file wants: what is not built in was kept.
 fn wanted_text(cf: &ColumnFamilyOptions, name: &str) -> String {

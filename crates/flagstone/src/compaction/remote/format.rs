@@ -97,9 +97,7 @@ impl<'a> Fields<'a> {
             return Err(fault("its checksum does not match"));
         }
         match fixed32_at(message, MAGIC_BYTES) {
-            Some(VERSION) => {
-                Ok(Self { what, rest: Decoder::new(&message[MAGIC_BYTES + 4..end]) })
-            }
+            Some(VERSION) => Ok(Self { what, rest: Decoder::new(&message[MAGIC_BYTES + 4..end]) }),
             other => Err(Error::not_supported(format!(
                 "{what} of version {}; this release has version {VERSION}: use the same release for the database and its \
                  workers",

@@ -76,7 +76,8 @@ pub struct OrderedPlan {
 impl OrderedPlan {
     /// This plan, which rewrites tables.
     pub fn of(plan: &CompactionPlan) -> Self {
-        let file = |file: &Arc<TableFile>| OrderedFile { number: file.number(), size: file.meta.size };
+        let file =
+            |file: &Arc<TableFile>| OrderedFile { number: file.number(), size: file.meta.size };
         let level = |input: &LevelInput| OrderedLevel {
             level: input.level,
             files: input.files.iter().map(file).collect(),

@@ -35,7 +35,8 @@ use crate::db::tree::output::JobOutput;
 use crate::db::tree::told;
 use crate::env::{FileSystem, Names, RedirectedFiles, remove_if_there};
 use crate::manifest::{
-    BlobFileGarbage, FamilySpec, ManifestTail, VersionEdit, VersionSet, WantedFamilies, read_current,
+    BlobFileGarbage, FamilySpec, ManifestTail, VersionEdit, VersionSet, WantedFamilies,
+    read_current,
 };
 use crate::memtable::ArenaPool;
 use crate::options::{
@@ -176,7 +177,8 @@ fn read_manifest(
         paths: data_paths(path, &options.db, family)?,
         num_levels: family.sanitized().num_levels as usize,
     };
-    let wanted: WantedFamilies = Arc::new(move |name| Ok((name == spec.name).then(|| spec.clone())));
+    let wanted: WantedFamilies =
+        Arc::new(move |name| Ok((name == spec.name).then(|| spec.clone())));
     let mut looks = 0;
     loop {
         match ManifestTail::open(options.env.clone(), path, wanted.clone()) {
@@ -241,8 +243,10 @@ impl Worker<'_> {
 
     fn describe(&self, fs: &dyn FileSystem, output: &JobOutput) -> Result<CompactionResult> {
         let mut files = Vec::new();
-        let tables = output.tables.iter().map(|table| file_name::table(self.directory, table.number));
-        let blobs = output.blob_files.iter().map(|blob| file_name::blob(self.directory, blob.number));
+        let tables =
+            output.tables.iter().map(|table| file_name::table(self.directory, table.number));
+        let blobs =
+            output.blob_files.iter().map(|blob| file_name::blob(self.directory, blob.number));
         let numbers = output.tables.iter().map(|table| table.number);
         let numbers = numbers.chain(output.blob_files.iter().map(|blob| blob.number));
         for (number, path) in numbers.zip(tables.chain(blobs)) {

@@ -126,9 +126,10 @@ fn check_references(
 /// Tables of a deeper level ascend, and do not overlap.
 fn check_order(order: &InternalKeyComparator, tables: &[(usize, FileMetadata)]) -> Result<()> {
     let mut pairs = tables.iter().zip(tables.iter().skip(1));
-    let is_wrong = |((_, before), (_, after)): &(&(usize, FileMetadata), &(usize, FileMetadata))| {
-        order.compare(before.largest.as_key(), after.smallest.as_key()).is_ge()
-    };
+    let is_wrong =
+        |((_, before), (_, after)): &(&(usize, FileMetadata), &(usize, FileMetadata))| {
+            order.compare(before.largest.as_key(), after.smallest.as_key()).is_ge()
+        };
     match pairs.find(is_wrong) {
         None => Ok(()),
         Some(((_, before), (_, after))) => Err(wrong(format!(

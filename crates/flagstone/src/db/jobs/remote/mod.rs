@@ -229,6 +229,3 @@ fn remove_output(fs: &dyn FileSystem, directory: &Path) {
         let _ = fs.remove_directory(all);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -84,7 +84,8 @@ pub(super) fn info_of(
         is_manual: job.is_manual,
         is_bottommost: plan.bottommost,
         input_bytes: plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add),
-        output_directory: file_name::remote_compactions(&context.path).join(format!("{token:032x}")),
+        output_directory: file_name::remote_compactions(&context.path)
+            .join(format!("{token:032x}")),
     }
 }
 
