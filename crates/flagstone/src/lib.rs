@@ -246,7 +246,7 @@ pub use db::{
     ExportedFamily, ExternalFiles, HeldCompactions, HeldFiles, Statistics, Ticker, Update,
     UpdatePosition, Updates, Value, ValuePart, ValueReader, ValueWriter, open_and_compact,
 };
-pub use env::Env;
+pub use env::{Env, thread_list};
 pub use front::{
     Builder, Cursor, Db, Entries, Entry, ExpiringValue, FamiliesCursor, Family, Follower, Keys,
     RangeStream, Secondary, Snapshot, TransactOptions, Transaction, TransactionDb,

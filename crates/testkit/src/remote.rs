@@ -6,6 +6,7 @@ use std::sync::Arc;
 use flagstone::options::{
     CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
     CompactionServiceOptionsOverride, CompactionServiceScheduleResponse, OpenAndCompactOptions,
+    Options,
 };
 use flagstone::{Result, open_and_compact};
 use parking_lot::Mutex;
@@ -53,6 +54,12 @@ impl Workers {
         })
     }
 
+    /// Workers with the components of these options, in the same world.
+    pub fn with(options: &Options) -> Arc<Self> {
+        let components = CompactionServiceOptionsOverride::of(options);
+        Self::new(move |_| components.clone())
+    }
+
     /// From now on something else becomes of what workers have done.
     pub fn meet(&self, fate: Fate) {
         *self.fate.lock() = Arc::new(fate);
@@ -66,6 +73,13 @@ impl Workers {
     /// What the service was told of jobs that have ended since this was called last.
     pub fn ended(&self) -> Vec<CompactionServiceJobStatus> {
         std::mem::take(&mut self.jobs.lock().ended)
+    }
+}
+
+/// The options of a database, whose world is another now: so is that of its workers.
+pub fn follow(options: &mut Options) {
+    if options.compaction_service.is_some() {
+        options.compaction_service = Some(Workers::with(options));
     }
 }
 

@@ -44,6 +44,7 @@ mod runs;
 mod sharers;
 mod sharing;
 mod summed;
+mod thread_status;
 mod threads;
 mod together;
 
@@ -90,6 +91,8 @@ pub use resources::{MemoryState, Plenty, Resources};
 pub use runs::{PAGE_RUN, PageRuns, page_run};
 pub(crate) use sharers::{GroupMember, SharedGroup};
 pub use summed::{SummedFile, read_for_checksum};
+pub(crate) use thread_status::{Activity, Doing, enter_stage, list_thread};
+pub use thread_status::{ThreadOperation, ThreadStage, ThreadStatus, ThreadType, thread_list};
 pub(crate) use threads::{
     Asleep, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Role, Seats, Turn,
 };

@@ -117,7 +117,7 @@ pub use ingestion::IngestExternalFileOptions;
 pub use job_info::{
     BackgroundErrorReason, BackgroundJobPressure, BlobFileInfo, BlobGarbageInfo, CompactionReason,
     ErrorRecoveryInfo, FileCreationInfo, FlushReason, JobInfo, JobReason, JobStats,
-    ManualFlushInfo, MemtableInfo, SubcompactionInfo, TableInfo,
+    ManualFlushInfo, MemtableFigures, MemtableInfo, SubcompactionInfo, TableInfo, TreeShape,
 };
 pub use kept::{KeptSection, KeptSetting};
 pub use listener::{

@@ -16,7 +16,7 @@ use super::past::{self, Batch, Fate, HistoryEpoch, LASTING, Moment, Passing, Unl
 use super::two_phase::{self, Way};
 use crate::fault::{Call, Failure, FaultFs, Injection, Plan, Sort, sort_of};
 use crate::model::Edit;
-use crate::{CrashFs, Family, compare, fakes, settings, steps};
+use crate::{CrashFs, Family, compare, fakes, remote, settings, steps};
 
 /// Where the database lies; a checkpoint's path begins otherwise.
 pub const DATABASE: &str = "/db";
@@ -274,6 +274,7 @@ impl Life {
         self.fs = self.fs.new_process();
         (self.wal_is_lost, self.may_be_poisoned) = (false, false);
         self.options.env.fs = fakes::around(Arc::new(self.fs.clone()));
+        remote::follow(&mut self.options);
     }
 
     /// The open database, for a call whose outcome is heard.

@@ -22,13 +22,13 @@ use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
 use crate::db::family::Family;
 use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace, ToldJob, history_of};
 use crate::db::jobs::part::{self, PartRange, epochs};
-use crate::db::jobs::{Jobs, dropping, output, remote, room};
+use crate::db::jobs::{Jobs, dropping, output, remote, room, tracking};
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::{damage, told};
 use crate::db::writing::direct_blob::DirectInputs;
-use crate::env::ReservedSpace;
+use crate::env::{ReservedSpace, ThreadStage, enter_stage};
 use crate::options::CompactionStyle;
 
 impl Jobs {
@@ -127,6 +127,7 @@ impl Jobs {
             }
         });
         self.context.events.tell();
+        let _doing = tracking::begin_compaction(self, job, ThreadStage::CompactionPrepare);
         self.follow(job);
         let outcome = if job.plan.trivial_move {
             Ok(JobOutput::default())
@@ -141,6 +142,7 @@ impl Jobs {
             control.end_piece(outcome.is_ok());
         }
         let to_open = outcome.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
+        enter_stage(ThreadStage::CompactionInstall);
         let (outcome, lost) = self.tree.install_or_let_go(job, outcome);
         let is_installed = outcome.is_ok() && lost.is_none();
         if let Some(output) = lost {
@@ -212,6 +214,7 @@ impl Jobs {
             }
         })?;
         output.counts.micros = self.context.env.clock.now_us().saturating_sub(begun_us);
+        output.counts.subcompactions = subcompactions;
         output.settle(plan.bottommost, released);
         let read = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
         let written: u64 = output.tables.iter().map(|table| table.size).sum();
@@ -228,6 +231,7 @@ impl Jobs {
     /// Runs a job in parts, which together must have read all; in how many.
     fn run_in_parts(&self, job: &CompactionJob, spec: &JobSpec) -> Result<(JobOutput, u64)> {
         let (mut count, mut buffers) = (0, None);
+        enter_stage(ThreadStage::CompactionRun);
         let output = output::run_job(self, spec, |surviving| {
             let parts = part::compaction_parts(self, job, surviving)?;
             count = parts.len();

@@ -308,6 +308,9 @@ impl<'a> Unfinished<'a> {
             size: 0,
             count: 0,
             properties: None,
+            seqnos: (0, 0),
+            oldest_blob_file: None,
+            checksum: None,
             outcome: Ok(()),
         });
         Self {
@@ -394,6 +397,7 @@ impl<'a> Unfinished<'a> {
                     path: paths.blob(meta.number),
                     size: meta.total_bytes,
                     count: meta.total_count,
+                    checksum: meta.checksum(),
                     ..told.clone()
                 })
             });
@@ -406,6 +410,9 @@ impl<'a> Unfinished<'a> {
                     number: meta.number,
                     path: file_name::table(paths.directory(meta.path_id), meta.number),
                     size: meta.size,
+                    seqnos: (meta.smallest_seqno, meta.largest_seqno),
+                    oldest_blob_file: meta.oldest_blob_file,
+                    checksum: meta.checksum(),
                     count: properties.as_ref().map_or(0, |properties| properties.num_entries),
                     properties,
                     ..told.clone()

@@ -22,6 +22,7 @@ mod room;
 mod steps;
 mod table_settings;
 mod table_writer;
+pub(super) mod tracking;
 mod write_buffers;
 pub(super) mod written;
 

@@ -27,7 +27,6 @@ use crate::db::inner::Shared;
 use crate::db::jobs::output;
 use crate::db::jobs::remote::sum_of_file;
 use crate::db::settings::{data_paths, memtable_settings};
-use crate::db::statistics::Ticker;
 use crate::db::tables::Tables;
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::family_state::FamilyState;
@@ -293,7 +292,6 @@ impl Worker<'_> {
 
     fn counts(&self, output: &JobOutput) -> RemoteCounts {
         let counts = &output.counts;
-        let parts = self.engine.context.statistics.get(Ticker::Subcompactions);
         RemoteCounts {
             raw_bytes: counts.raw_bytes,
             blob_bytes: counts.blob_bytes,
@@ -301,7 +299,7 @@ impl Worker<'_> {
             relocated_bytes: counts.relocated_bytes,
             entries_read: counts.entries_read,
             key_faults: counts.key_faults,
-            subcompactions: parts,
+            subcompactions: counts.subcompactions,
             micros: counts.micros,
         }
     }

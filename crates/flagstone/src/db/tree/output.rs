@@ -55,6 +55,8 @@ pub(in crate::db) struct JobCounts {
     pub(in crate::db) entries_read: u64,
     /// Faults of keys.
     pub(in crate::db) key_faults: u64,
+    /// Parts that the whole job ran in. Parts leave it at 0.
+    pub(in crate::db) subcompactions: u64,
     /// How long the whole job took, in microseconds. Parts of a job leave it at 0.
     pub(in crate::db) micros: u64,
 }

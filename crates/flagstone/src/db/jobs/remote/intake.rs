@@ -18,7 +18,6 @@ use crate::compaction::remote::{CompactionOrder, CompactionResult, SummedOutput}
 use crate::db::jobs::Jobs;
 use crate::db::jobs::remote::check::{self, Sums};
 use crate::db::jobs::remote::{check_wanted, sums};
-use crate::db::statistics::Ticker;
 use crate::db::tables::tombstones_of;
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::output::{JobCounts, JobOutput};
@@ -82,7 +81,6 @@ pub(super) fn take_in(
     }
     intake.finish()?;
     describe(&result, &mut output);
-    jobs.context.statistics.add(Ticker::Subcompactions, result.counts.subcompactions);
     Ok(output)
 }
 
@@ -110,6 +108,7 @@ fn describe(result: &CompactionResult, output: &mut JobOutput) {
         relocated_bytes: counts.relocated_bytes,
         entries_read: counts.entries_read,
         key_faults: counts.key_faults.max(output.key_faults.len() as u64),
+        subcompactions: counts.subcompactions,
         micros: counts.micros,
     };
 }

@@ -28,7 +28,7 @@ use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::paused_work;
-use crate::env::{FileSystem, remove_if_there};
+use crate::env::{FileSystem, ThreadStage, enter_stage, remove_if_there};
 use crate::expiry::TtlCompactionFilterFactory;
 use crate::options::{
     CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus, InfoLogLevel,
@@ -131,6 +131,7 @@ impl Attempt<'_> {
     fn wait(&self, id: &str, order: &CompactionOrder) -> Result<Option<JobOutput>> {
         let (jobs, job) = (self.jobs, self.job);
         check_wanted(jobs, job)?;
+        enter_stage(ThreadStage::CompactionRemote);
         let (status, message) = self.service.wait(id, &|| check_wanted(jobs, job).is_ok());
         check_wanted(jobs, job)?;
         if status != CompactionServiceJobStatus::Success {
@@ -197,6 +198,7 @@ impl Attempt<'_> {
         add(Ticker::BlobGcRelocatedKeys, output.counts.relocated_blobs);
         add(Ticker::BlobGcRelocatedBytes, output.counts.relocated_bytes);
         add(Ticker::Compactions, 1);
+        add(Ticker::Subcompactions, output.counts.subcompactions);
     }
 }
 
