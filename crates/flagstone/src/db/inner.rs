@@ -202,7 +202,9 @@ impl DbInner {
     fn begin_once(&self) -> Result<()> {
         self.pipeline.begin_ending();
         self.background.set_closing();
-        if let Some(service) = self.context.settings.load().compaction_service.clone() {
+        let service = self.context.settings.load().compaction_service.clone();
+        // One that is only read has no jobs, and may share the service with the one that has.
+        if let Some(service) = service.filter(|_| !self.context.read_only) {
             service.cancel_awaiting_jobs();
         }
         paused_work::end_pauses(&self.tree);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flagstone::base::{Code, file_name};
-use flagstone::db::Db;
+use flagstone::db::{Db, destroy, salvage};
 use flagstone::env::{Env, FileSystem, IoMode, read_file};
 use flagstone::options::{
     CompactionControl, CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
@@ -347,6 +347,41 @@ fn what_workers_leave_goes_when_the_database_is_opened_next() {
     let mut left = world.outputs();
     left.sort();
     assert_eq!(left, ["0123456789ABCDEF0123456789ABCDEF", "mine"], "the others are not ours");
+}
+
+/// A worker may have died after it wrote what the database has compacted and deleted since.
+#[test]
+fn what_workers_leave_is_nobody_s_data() {
+    let world = World::new(|_| {});
+    let db = world.open();
+    db.put("deleted", "1").unwrap();
+    db.flush_all().unwrap();
+    let table = db.live_files()[0].path.clone();
+    let bytes = read_file(&*world.fs, &table, 1 << 20).unwrap();
+    db.delete("deleted").unwrap();
+    fill(&db);
+    compact(&db).unwrap();
+    let left = file_name::remote_compactions(Path::new("/db"));
+    let left = left.join("0123456789abcdef0123456789abcdef");
+    world.fs.create_directory(&left).unwrap();
+    let file = world.fs.create_writable(&left.join("009999.sst"), IoMode::Buffered).unwrap();
+    file.write_at(0, &bytes).unwrap();
+    drop(file);
+    db.checkpoint("/copy").unwrap();
+    db.close().unwrap();
+    let families = [("default", world.options.cf.clone())];
+    let (source, target) = (Path::new("/db"), Path::new("/saved"));
+    salvage(source, target, &world.options, &families, &mut |_| {}).unwrap();
+    for path in ["/copy", "/saved"] {
+        let copy = Db::open(path, &world.options).unwrap();
+        check(&copy);
+        assert!(copy.get("deleted").unwrap().is_none(), "{path}");
+        copy.close().unwrap();
+        assert!(!world.fs.list(Path::new(path)).unwrap().contains(&"remote_compactions".into()));
+    }
+    assert_eq!(world.outputs().len(), 1, "nobody has opened the database for writing");
+    destroy("/db", &world.options, &[]).unwrap();
+    assert!(world.fs.metadata(Path::new("/db")).unwrap_err().is_not_found());
 }
 
 #[test]
