@@ -25,11 +25,12 @@ pub const DATABASE: &str = "/db";
 const WAL_DIRECTORY: &str = "/wal";
 
 /// They count failures that no call returns.
-const PUT_OFF: [Ticker; 4] = [
+const PUT_OFF: [Ticker; 5] = [
     Ticker::TablesNotOpened,
     Ticker::RemovalsPutOff,
     Ticker::OptionsFilesPutOff,
     Ticker::FlushesPutOff,
+    Ticker::RemoteCompactionsFailed,
 ];
 
 /// What a write is called that waits for its sync.
@@ -161,7 +162,9 @@ impl Life {
         let failed = self.fs.failed();
         let is_own = |failure: &Failure| {
             let inside = [DATABASE, WAL_DIRECTORY].iter().any(|own| failure.path.starts_with(own));
-            failure.call == Call::Sync && inside
+            // What a worker has not synced is written again, by the database.
+            let of_worker = failure.path.iter().any(|part| part == "remote_compactions");
+            failure.call == Call::Sync && inside && !of_worker
         };
         let first = failed[self.seen..].iter().find(|failure| {
             let fatal_if_full = sort_of(&failure.path) == Sort::Wal;

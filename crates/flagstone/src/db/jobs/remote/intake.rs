@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{
-    Code, Error, FileChecksum, FileNumber, InternalIterator, Result, Sometimes, file_name,
+    Code, Error, FileChecksum, FileNumber, InternalIterator, Result, Sometimes, SubCode,
+    file_name,
 };
 use crate::blob::GarbageDelta;
 use crate::compaction::KeyError;
@@ -23,6 +24,7 @@ use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::output::{JobCounts, JobOutput};
 use crate::env::{IoMode, NewNames, copy_file};
 use crate::manifest::FileMetadata;
+use crate::options::BackgroundErrorReason;
 use crate::sst::{IterSettings, Table, TableReadSettings};
 
 /// Files that were taken in, and are removed again unless they are kept.
@@ -141,8 +143,8 @@ impl Intake<'_> {
         }
         self.taken.files.push(target.to_path_buf());
         match fs.rename(&source, target) {
-            // That of a worker is durable if the worker's machine says so.
-            Ok(()) => fs.reopen_writable(target)?.sync()?,
+            // A worker's sync is its own machine's word.
+            Ok(()) => self.sync(target)?,
             Err(error) if error.is_not_found() => return Err(error),
             Err(_) => {
                 Sometimes::RemoteOutputCopied.reached();
@@ -154,6 +156,16 @@ impl Intake<'_> {
         let priority = self.job.priority();
         sums::check_file(fs, target, &expected, running, |bytes| {
             self.jobs.background.before_job_reads(bytes, priority);
+        })
+    }
+
+    /// Syncs a file that was moved. As for other outputs, a failure poisons, unless the disk is full.
+    fn sync(&self, path: &Path) -> Result<()> {
+        let file = self.jobs.context.env.fs.reopen_writable(path)?;
+        file.sync().inspect_err(|error| {
+            if error.subcode() != SubCode::NoSpace {
+                self.jobs.tree.fail(BackgroundErrorReason::Compaction, error);
+            }
         })
     }
 
