@@ -17,7 +17,7 @@ use crate::abi::{Destructor, Own, State, Tagged, calling, handles, make, name, p
 use crate::api::{c_api, destroys};
 use crate::options::Options;
 
-type NameCallback = extern "C-unwind" fn(*mut c_void) -> *const c_char;
+pub type NameCallback = extern "C-unwind" fn(*mut c_void) -> *const c_char;
 
 /// Compares two keys.
 type Compare =
@@ -465,9 +465,10 @@ c_api! {
 }
 
 /// Finds the prefix of a key, in the key.
-type Transform = extern "C-unwind" fn(*mut c_void, *const c_char, usize, *mut usize) -> *mut c_char;
+pub type Transform =
+    extern "C-unwind" fn(*mut c_void, *const c_char, usize, *mut usize) -> *mut c_char;
 /// Whether a key has a prefix.
-type InDomain = extern "C-unwind" fn(*mut c_void, *const c_char, usize) -> u8;
+pub type InDomain = extern "C-unwind" fn(*mut c_void, *const c_char, usize) -> u8;
 
 struct CTransform {
     state: State,
@@ -503,17 +504,29 @@ impl SliceTransform {
     }
 }
 
+/// A rule that calls the program.
+pub fn called(
+    state: State,
+    transform: Transform,
+    in_domain: InDomain,
+    name_of: NameCallback,
+) -> *mut Tagged<SliceTransform> {
+    let name = name(name_of, &state);
+    let made = CTransform { state, name, transform, in_domain };
+    make(SliceTransform(PrefixExtractor::Custom(Arc::new(made))))
+}
+
+#[cfg(not(before_11))]
 c_api! {
     fn rocksdb_slicetransform_create(
         state: *mut c_void, destructor: Option<Destructor>, transform: Transform,
         in_domain: InDomain, name_of: NameCallback
     ) -> *mut Tagged<SliceTransform> {
-        let state = State::new(state, destructor);
-        let name = name(name_of, &state);
-        let made = CTransform { state, name, transform, in_domain };
-        make(SliceTransform(PrefixExtractor::Custom(Arc::new(made))))
+        called(State::new(state, destructor), transform, in_domain, name_of)
     }
+}
 
+c_api! {
     fn rocksdb_slicetransform_create_fixed_prefix(len: usize) -> *mut Tagged<SliceTransform> {
         make(SliceTransform(PrefixExtractor::FixedPrefix(len)))
     }

@@ -34,6 +34,7 @@ mod job_infos;
 mod job_stats;
 mod listener;
 mod logger;
+mod older;
 mod options;
 mod options_groups;
 mod reading;

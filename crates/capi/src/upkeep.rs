@@ -77,6 +77,13 @@ impl Db {
     }
 }
 
+#[cfg(not(before_9))]
+c_api! {
+    fn rocksdb_enable_file_deletions(db: &Db, error) {
+        db.engine().enable_file_deletions(false)?;
+    }
+}
+
 c_api! {
     fn rocksdb_flush(db: &Db, options: &FlushOptions, error) {
         db.engine().flush(db.store.default_family(), &options.0)?
@@ -181,10 +188,6 @@ c_api! {
 
     fn rocksdb_disable_file_deletions(db: &Db, error) {
         db.engine().disable_file_deletions()?
-    }
-
-    fn rocksdb_enable_file_deletions(db: &Db, error) {
-        db.engine().enable_file_deletions(false)?;
     }
 
     fn rocksdb_pause_background_work(db: &Db, error) {

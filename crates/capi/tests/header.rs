@@ -83,7 +83,7 @@ fn the_header_declares_what_is_written() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        if path.file_name().is_some_and(|name| name != "api.rs") {
+        if path.file_name().is_some_and(|name| name != "api.rs" && name != "older.rs") {
             written(&std::fs::read_to_string(&path).unwrap(), &mut sources);
         }
     }

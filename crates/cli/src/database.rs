@@ -49,16 +49,14 @@ impl Access {
 
 /// Opens the database in `path` with all its column families.
 pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure> {
-    let following = match (&common.secondary_path, &common.leader_path) {
-        (Some(own), _) => Some(open_secondary(common, path, own)),
-        (None, Some(leader)) => Some(open_follower(common, leader, path)),
-        (None, None) => None,
+    let opened = match (&common.secondary_path, &common.leader_path) {
+        (Some(own), _) => beside_writer::open(path, || open_secondary(common, path, own)),
+        (None, Some(leader)) => beside_writer::open(leader, || open_follower(common, leader, path)),
+        (None, None) => {
+            let open = || open_with(options(common, path, access)?, path, access);
+            if access.writes() { open() } else { beside_writer::open(path, open) }
+        }
     };
-    if let Some(opened) = following {
-        return opened.map_err(|failure| of_setting(common, failure));
-    }
-    let open = || open_with(options(common, path, access)?, path, access);
-    let opened = if access.writes() { open() } else { beside_writer::open(path, open) };
     opened.map_err(|failure| of_setting(common, failure))
 }
 

@@ -7,6 +7,7 @@ use flagstone::options::table::Settings;
 use flagstone::options::{CfSettings, DbSettings, TableSettings};
 
 const DIFFERENCES: &str = include_str!("../../../docs/rocksdb-differences.md");
+const FEATURES: &str = include_str!("../../../docs/features.md");
 
 /// What RocksDB's `DB` can be asked for (`db.h` of 11.8), but for handles of C++ and the steps of
 /// an ingestion.
@@ -39,14 +40,45 @@ const CALLS_BESIDE_DB: &str = "\
     SeekForPrev SetCapacity SetSavePoint SliceTransform SstFileManager Statistics WaitForCompactOptions \
     memtable_insert_hint_per_batch prefix_same_as_start total_order_seek";
 
-/// The page says that what it does not name is the same: some thirty calls were neither there nor
-/// named, and of what stands beside `DB` as many.
+/// Some thirty calls were neither there nor named, and of what stands beside `DB` as many.
 #[test]
 fn every_call_of_rocksdb_s_is_named() {
-    let named: Vec<&str> = DIFFERENCES.split('`').skip(1).step_by(2).collect();
+    let words = |page: &'static str| page.split('`').skip(1).step_by(2);
+    let named: Vec<&str> = words(DIFFERENCES).chain(words(FEATURES)).collect();
     let calls = CALLS_OF_ROCKSDB.split_whitespace().chain(CALLS_BESIDE_DB.split_whitespace());
     let missing: Vec<&str> = calls.filter(|call| !named.contains(call)).collect();
-    assert!(missing.is_empty(), "docs/rocksdb-differences.md says nothing of {missing:?}");
+    assert!(missing.is_empty(), "docs/features.md says nothing of {missing:?}");
+}
+
+/// A row ends with files or folders of this one, with modules, or with a crate and its own.
+#[test]
+fn tests_that_the_list_of_features_names_exist() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder");
+    let mut count = 0;
+    for row in FEATURES.lines().filter(|row| row.starts_with("| ")) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let tests = cells.last().expect("a cell").trim_end_matches('|').trim();
+        if cells.len() < 3 || tests == "Tests" {
+            continue;
+        }
+        let (package, names) = match tests.strip_prefix('`').and_then(|rest| rest.split_once("`: "))
+        {
+            Some((package, names)) => (package, names),
+            None => ("flagstone", tests),
+        };
+        for name in names.split(", ").filter(|name| !name.is_empty()) {
+            let folder = crates.join(package);
+            let bare = name.trim_matches('`').replace("::", "/");
+            let of = if name.starts_with('`') { folder.join("src") } else { folder.join("tests") };
+            let has = |path: PathBuf| path.exists();
+            let found = has(of.join(format!("{bare}.rs")))
+                || has(of.join(&bare))
+                || has(of.join("db").join(format!("{bare}.rs")));
+            assert!(found, "docs/features.md: no test {name} of {package}");
+            count += 1;
+        }
+    }
+    assert!(count > 100, "only {count} tests are named");
 }
 
 /// Names that are accepted at their default only.
@@ -99,10 +131,11 @@ fn options_that_tuning_names_exist() {
 #[test]
 fn calls_that_the_documents_name_exist() {
     let source = sources(vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")]);
-    let documents =
-        [DIFFERENCES, include_str!("../../../docs/tuning.md"), include_str!("../../../README.md")];
-    let owners =
-        ["Db::", "TtlDb::", "Iter::", "ColumnFamily::", "CompactionControl::", "WriteBatch::"];
+    let tuning = include_str!("../../../docs/tuning.md");
+    let documents = [DIFFERENCES, FEATURES, tuning, include_str!("../../../README.md")];
+    let owners = "Db:: TtlDb:: Iter:: ColumnFamily:: CompactionControl:: WriteBatch:: Family:: View:: Cursor:: Builder:: \
+                  Secondary:: Transaction::";
+    let owners: Vec<&str> = owners.split(' ').collect();
     let mut seen = 0;
     for code in documents.iter().flat_map(|text| text.split('`').skip(1).step_by(2)) {
         let call = owners.iter().find_map(|owner| code.strip_prefix(owner));

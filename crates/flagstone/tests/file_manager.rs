@@ -192,9 +192,10 @@ fn what_the_refusal_advises_makes_room() {
             let family = db.default_column_family().clone();
             db.delete_files_in_ranges(&family, &[(None, None)], false).expect("files go");
         }),
-        ("raise max_allowed_space_usage", |_, manager| {
-            // A flush may go on meanwhile.
+        ("raise max_allowed_space_usage", |db, manager| {
             manager.set_max_allowed_space_usage(manager.total_size() * 10);
+            // Also while a flush is tried again.
+            db.resume().expect("there is room");
         }),
     ];
     for (advice, make_room) in make_room {

@@ -118,8 +118,10 @@ pub fn list_column_families(env: &Env, directory: &Path) -> Result<Vec<FamilyLis
     Ok(replay.families.into_iter().map(listing).collect())
 }
 
+mod blob_keys;
 mod tail;
 
+use blob_keys::check_blob_keys;
 pub use tail::ManifestTail;
 
 impl VersionSet {
@@ -402,10 +404,7 @@ impl Replay {
             let version = builder
                 .build()
                 .map_err(|error| error.context(format!("column family '{}'", facts.name)))?;
-            let stored = family.comparator.filter(|stored| stored != spec.comparator.name());
-            if let Some(stored) = stored.filter(|_| !version.blob_files.is_empty()) {
-                return Err(has_blob_files(&facts.name, &stored, &spec.comparator));
-            }
+            check_blob_keys(&facts.name, family.comparator.as_deref(), &spec.comparator, &version)?;
             let Family {
                 name, log_number, known_wal, compact_cursors, full_history_ts_low, ..
             } = facts;
@@ -484,15 +483,6 @@ impl ReplayedFamily {
         open.has_changed |= edit.changes_files();
         open.builder.apply(edit)
     }
-}
-
-/// Blob files have keys with the timestamps that the family had when they were written.
-fn has_blob_files(name: &str, stored: &str, given: &Comparator) -> Error {
-    Error::not_supported(format!(
-        "column family '{name}' has blob files, which were written with comparator {stored}: it cannot be opened with {}; open \
-         it with its own comparator and copy its entries to a new column family that has the other one",
-        given.name()
-    ))
 }
 
 /// The files in a directory; none if it is missing: what should be there is missed by its name.

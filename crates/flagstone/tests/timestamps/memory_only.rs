@@ -1,18 +1,20 @@
 //! `persist_user_defined_timestamps=false`: timestamps in memory and in logs, and in no table.
 
 use flagstone::base::timestamp::from_u64;
-use flagstone::{Code, Comparator, Db, ReadOptions, Result};
+use flagstone::{Builder, Code, Comparator, Db, ReadOptions, Result};
+
+fn builder(path: &std::path::Path, comparator: Comparator, persists: bool) -> Builder {
+    Db::builder(path).column_family("f", move |family| {
+        family.comparator = comparator;
+        family.settings.persist_user_defined_timestamps = persists;
+        family.settings.min_blob_size = Some(1000);
+        family.settings.enable_blob_files = Some(true);
+        family.set("filter_policy", "bloomfilter:10").unwrap();
+    })
+}
 
 fn open(path: &std::path::Path, comparator: Comparator, persists: bool) -> Result<Db> {
-    Db::builder(path)
-        .column_family("f", move |family| {
-            family.comparator = comparator;
-            family.settings.persist_user_defined_timestamps = persists;
-            family.settings.min_blob_size = Some(1000);
-            family.settings.enable_blob_files = Some(true);
-            family.set("filter_policy", "bloomfilter:10").unwrap();
-        })
-        .open()
+    builder(path, comparator, persists).open()
 }
 
 fn as_of(timestamp: u64) -> ReadOptions {
@@ -127,6 +129,11 @@ fn a_family_with_blob_files_keeps_its_timestamps_or_lack_of_them() {
         let refused = if gets_them { stamped() } else { plain() }.unwrap_err();
         assert_eq!(refused.code(), Code::NotSupported, "{refused}");
         assert!(refused.to_string().contains("copy its entries"), "{refused}");
+        let other = if gets_them { Comparator::BytewiseU64Ts } else { Comparator::Bytewise };
+        let own = tempfile::tempdir().unwrap();
+        let secondary = builder(directory.path(), other, !gets_them).open_secondary(own.path());
+        let refused = secondary.map(drop).unwrap_err();
+        assert_eq!(refused.code(), Code::NotSupported, "{refused}");
         let db = if gets_them { plain() } else { stamped() }.unwrap();
         let family = db.column_family("f").unwrap();
         let options = if gets_them { ReadOptions::default() } else { as_of(9) };

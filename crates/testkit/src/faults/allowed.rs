@@ -11,7 +11,8 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
     if FileKind::parse(&name) == Some(FileKind::InfoLog) {
         return Some("a log that cannot be written is given up");
     }
-    let is_of_worker = failure.path.components().any(|part| part.as_os_str() == "remote_compactions");
+    let is_of_worker =
+        failure.path.components().any(|part| part.as_os_str() == "remote_compactions");
     if is_of_worker && matches!(failure.call, Call::List | Call::RemoveDirectory) {
         return Some("what a worker leaves is removed when the database is opened next");
     }

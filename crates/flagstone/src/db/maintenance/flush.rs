@@ -4,7 +4,7 @@
 use crate::base::Result;
 use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
-use crate::db::tree::Steps;
+use crate::db::tree::{Steps, paused_work};
 use crate::env::Role;
 use crate::options::{FlushOptions, FlushReason};
 
@@ -66,8 +66,7 @@ impl Db {
     }
 
     /// Tries at once whether there is space again for what suspended writes; the database does so
-    /// twice a second by itself. While a flush is running, this is not known yet, and the error is
-    /// the earlier one.
+    /// twice a second by itself. Waits for a flush that is running.
     ///
     /// # Errors
     /// Why writes are refused still: a full disk, or what only reopening helps against (subcode
@@ -82,6 +81,11 @@ impl Db {
             }
             match inner.jobs.attempt_one(Role::Flush) {
                 Ok(true) => {}
+                Ok(false) if inner.context.poison.check().is_err() => {
+                    if !paused_work::wait_for_running_flushes(&inner.tree) {
+                        break Ok(());
+                    }
+                }
                 outcome => break outcome.map(|_| ()),
             }
         };

@@ -84,6 +84,17 @@ pub(in crate::db) fn continue_work(tree: &Tree) -> Result<()> {
     Ok(())
 }
 
+/// Waits until no flush runs. Returns `false` at once if none does, or none may begin.
+pub(in crate::db) fn wait_for_running_flushes(tree: &Tree) -> bool {
+    let mut state = tree.state.lock();
+    let mut has_waited = false;
+    while state.running.flushes > 0 && state.paused.flushes == 0 {
+        has_waited = true;
+        tree.wait_for_progress(&mut state, None);
+    }
+    has_waited
+}
+
 /// The database is being closed: what it writes last is flushed.
 pub(in crate::db) fn end_pauses(tree: &Tree) {
     let mut state = tree.state.lock();

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::blob_keys::check_blob_keys;
 use super::{Replay, advised, current_manifest};
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result, file_name};
 use crate::env::{Env, Names};
@@ -129,6 +130,11 @@ impl ManifestTail {
             if std::mem::take(&mut open.has_changed) {
                 let built = open.builder.build_so_far().map_err(|error| {
                     error.context(format!("column family '{}'", open.facts.name)).at(&path)
+                });
+                let built = built.and_then(|built| {
+                    let (stored, given) = (family.comparator.as_deref(), &open.spec.comparator);
+                    check_blob_keys(&open.facts.name, stored, given, &built)?;
+                    Ok(built)
                 });
                 open.facts.current = Arc::new(built.inspect_err(|_| open.has_changed = true)?);
             }

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{
-    Code, Error, FileChecksum, FileNumber, InternalIterator, Result, Sometimes, SubCode,
-    file_name,
+    Code, Error, FileChecksum, FileNumber, InternalIterator, Result, Sometimes, SubCode, file_name,
 };
 use crate::blob::GarbageDelta;
 use crate::compaction::KeyError;
