@@ -165,6 +165,13 @@ struct CMergeOperator {
 /// C's handle of a merge operator.
 pub struct Merger(Arc<CMergeOperator>);
 
+impl Merger {
+    /// As the engine takes it.
+    pub fn engine(self) -> Arc<dyn MergeOperator> {
+        self.0
+    }
+}
+
 impl CMergeOperator {
     /// Calls one of the two with operands, and takes its result.
     fn merge(
@@ -243,7 +250,7 @@ c_api! {
     }
 
     fn rocksdb_options_set_merge_operator(o: &mut Options, operator: own Merger) {
-        o.rdb.db.cf.merge_operator = operator.map(|operator| operator.0 as Arc<dyn MergeOperator>);
+        o.rdb.db.cf.merge_operator = operator.map(Merger::engine);
     }
 
     fn rocksdb_options_set_uint64add_merge_operator(o: &mut Options) {
@@ -311,6 +318,13 @@ pub struct CompactionFilter {
     sees_snapshots: bool,
 }
 
+impl CompactionFilter {
+    /// As the engine takes it.
+    pub fn engine(&self) -> Arc<dyn flagstone::CompactionFilter> {
+        self.shared.clone()
+    }
+}
+
 impl flagstone::CompactionFilter for CFilter {
     fn name(&self) -> &str {
         &self.name
@@ -364,6 +378,13 @@ struct CFactory {
 /// C's handle of a factory.
 pub struct FilterFactory(Arc<CFactory>);
 
+impl FilterFactory {
+    /// As the engine takes it.
+    pub fn engine(self) -> Arc<dyn flagstone::options::CompactionFilterFactory> {
+        self.0
+    }
+}
+
 /// A filter that one part of a compaction has for itself.
 struct Made(Arc<CFilter>);
 
@@ -413,8 +434,7 @@ c_api! {
     }
 
     fn rocksdb_options_set_compaction_filter(o: &mut Options, filter: ?CompactionFilter) {
-        o.rdb.db.cf.compaction_filter = filter
-            .map(|filter| filter.shared.clone() as Arc<dyn flagstone::CompactionFilter>);
+        o.rdb.db.cf.compaction_filter = filter.map(CompactionFilter::engine);
         // RocksDB fails such compactions.
         let why = filter.is_some_and(|filter| filter.sees_snapshots).then(|| {
             rdb::Error::not_supported("compaction filters that do not ignore snapshots")
@@ -432,8 +452,7 @@ c_api! {
     }
 
     fn rocksdb_options_set_compaction_filter_factory(o: &mut Options, factory: own FilterFactory) {
-        o.rdb.db.cf.compaction_filter_factory = factory
-            .map(|factory| factory.0 as Arc<dyn flagstone::options::CompactionFilterFactory>);
+        o.rdb.db.cf.compaction_filter_factory = factory.map(FilterFactory::engine);
     }
 
     fn rocksdb_compactionfiltercontext_is_full_compaction(context: &FilterContext) -> u8 {
@@ -490,6 +509,13 @@ impl UserPrefixExtractor for CTransform {
 /// C's handle of a rule for prefixes.
 pub struct SliceTransform(PrefixExtractor);
 
+impl SliceTransform {
+    /// As the engine takes it.
+    pub fn engine(self) -> PrefixExtractor {
+        self.0
+    }
+}
+
 /// A rule that calls the program.
 pub fn called(
     state: State,
@@ -522,7 +548,7 @@ c_api! {
     }
 
     fn rocksdb_options_set_prefix_extractor(o: &mut Options, transform: own SliceTransform) {
-        o.rdb.db.cf.prefix_extractor = transform.map(|transform| transform.0);
+        o.rdb.db.cf.prefix_extractor = transform.map(SliceTransform::engine);
     }
 }
 

@@ -41,7 +41,14 @@ fn flush_reason(reason: JobReason) -> u32 {
 
 /// RocksDB's number of the reason of a compaction.
 fn compaction_reason(reason: JobReason) -> u32 {
-    let JobReason::Compaction(reason) = reason else { return 0 };
+    match reason {
+        JobReason::Compaction(reason) => number_of_reason(reason),
+        JobReason::Flush(_) => 0,
+    }
+}
+
+/// RocksDB's number of the reason of a compaction.
+pub fn number_of_reason(reason: CompactionReason) -> u32 {
     match reason {
         CompactionReason::Level0Files | CompactionReason::IntraLevel0 => 1,
         CompactionReason::LevelSize => 2,

@@ -95,6 +95,10 @@ c_api! {
         info.job.stats.is_manual.into()
     }
 
+    fn rocksdb_compaction_job_stats_is_remote_compaction(info: &Stats) -> u8 {
+        info.job.stats.is_remote.into()
+    }
+
     fn rocksdb_compaction_job_stats_total_input_bytes(info: &Stats) -> u64 {
         bytes(&info.job.inputs)
     }

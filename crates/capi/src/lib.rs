@@ -21,6 +21,7 @@ mod batch_told;
 mod cache;
 mod calls;
 mod compact_files;
+mod compaction_service;
 mod components;
 mod convert;
 mod db;

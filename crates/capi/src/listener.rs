@@ -115,8 +115,22 @@ impl EventListener for Callbacks {
 /// A listener.
 pub struct Listener(Arc<Callbacks>);
 
+impl Listener {
+    /// As the engine takes it.
+    pub fn engine(self) -> Arc<dyn EventListener> {
+        self.0
+    }
+}
+
 /// What makes partitioners.
 pub struct Partitioner(SstPartitionerFixedPrefixFactory);
+
+impl Partitioner {
+    /// As the engine takes it.
+    pub fn engine(&self) -> Arc<dyn flagstone::SstPartitionerFactory> {
+        Arc::new(self.0)
+    }
+}
 
 handles! {
     Listener = "eventlistener",
@@ -145,7 +159,7 @@ c_api! {
 
     fn rocksdb_options_add_eventlistener(o: &mut Options, listener: Own<Listener>) {
         if let Some(listener) = or_abort("listener", listener.get()) {
-            o.rdb.db.listeners.push(listener.0);
+            o.rdb.db.listeners.push(listener.engine());
         }
     }
 
@@ -157,6 +171,6 @@ c_api! {
 
     fn rocksdb_options_set_sst_partitioner_factory(o: &mut Options, factory: ?Partitioner) {
         o.rdb.db.cf.sst_partitioner_factory =
-            factory.map(|factory| Arc::new(factory.0) as Arc<dyn flagstone::SstPartitionerFactory>);
+            factory.map(Partitioner::engine);
     }
 }

@@ -11,6 +11,13 @@ use crate::options::Options;
 /// A logger.
 pub struct Logger(rdb::InfoLogger);
 
+impl Logger {
+    /// The logger behind it.
+    pub fn engine(&self) -> rdb::InfoLogger {
+        self.0.clone()
+    }
+}
+
 handles! { Logger = "logger", }
 destroys! { rocksdb_logger_destroy: Logger, }
 
@@ -50,7 +57,7 @@ c_api! {
 
     fn rocksdb_options_set_info_log(o: &mut Options, logger: ?Logger) {
         if let Some(logger) = logger {
-            o.rdb.set_info_logger(logger.0.clone());
+            o.rdb.set_info_logger(logger.engine());
         }
     }
 

@@ -78,6 +78,7 @@ c_settings! { "rocksdb_options", Options, |o| {
     value u8, create_if_missing: o.rdb.db.db.create_if_missing;
     value u8, create_missing_column_families: o.rdb.db.db.create_missing_column_families;
     value u8, error_if_exists: o.rdb.db.db.error_if_exists;
+    value u8, enable_thread_tracking: o.rdb.db.db.enable_thread_tracking;
     value u8, paranoid_checks: o.rdb.db.db.paranoid_checks;
     value i32, max_open_files: o.rdb.db.db.max_open_files;
     value i32, max_background_jobs: o.rdb.db.db.max_background_jobs;
@@ -124,7 +125,6 @@ c_settings! { "rocksdb_options", Options, |o| {
     known u64, delete_obsolete_files_period_micros: "delete_obsolete_files_period_micros";
     known u8, dump_malloc_stats: "dump_malloc_stats";
     known u8, enable_pipelined_write: "enable_pipelined_write";
-    known u8, enable_thread_tracking: "enable_thread_tracking";
     known u8, enable_write_thread_adaptive_yield: "enable_write_thread_adaptive_yield";
     known u8, enforce_single_del_contracts: "enforce_single_del_contracts";
     known u8, enforce_write_buffer_manager_during_recovery:

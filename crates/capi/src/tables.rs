@@ -70,6 +70,16 @@ impl TableOptions {
     }
 }
 
+/// Sets how tables are made.
+pub fn set_tables(o: &mut Options, tables: &TableOptions) {
+    o.rdb.set_block_based_table_factory(&tables.rdb);
+    let first = tables.refused.first();
+    let why = first.map(|(name, value)| {
+        rdb::Error::not_supported(format_args!("option '{name}' with '{value}'"))
+    });
+    o.rdb.refuse("table_factory", why);
+}
+
 creates! {
     rocksdb_block_based_options_create: TableOptions,
     rocksdb_cuckoo_options_create: Cuckoo,
@@ -147,7 +157,7 @@ fn tier(number: i32) -> rdb::BlockBasedTablePinningTier {
     }
 }
 
-fn refuse_tables(o: &mut Options, kind: &str) {
+pub fn refuse_tables(o: &mut Options, kind: &str) {
     let why = rdb::Error::not_supported(format_args!("{kind} tables"));
     o.rdb.refuse("table_factory", Some(why));
 }
@@ -252,13 +262,9 @@ c_api! {
     }
 
     fn rocksdb_options_set_block_based_table_factory(o: &mut Options, tables: ?TableOptions) {
-        let Some(tables) = tables else { return };
-        o.rdb.set_block_based_table_factory(&tables.rdb);
-        let first = tables.refused.first();
-        let why = first.map(|(name, value)| {
-            rdb::Error::not_supported(format_args!("option '{name}' with '{value}'"))
-        });
-        o.rdb.refuse("table_factory", why);
+        if let Some(tables) = tables {
+            set_tables(o, tables);
+        }
     }
 
     fn rocksdb_cuckoo_options_set_hash_ratio(o: &mut Cuckoo, ratio: f64) {

@@ -62,6 +62,11 @@ fn programs_use_the_rarer_groups() {
     goes_through("choices");
 }
 
+#[test]
+fn a_program_has_a_compaction_service() {
+    goes_through("remote");
+}
+
 fn goes_through(name: &str) {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(name, directory.path());

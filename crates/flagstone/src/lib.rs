@@ -244,9 +244,9 @@ pub use base::{
 pub use batch::{Operation, WriteBatch};
 pub use db::{
     ExportedFamily, ExternalFiles, HeldCompactions, HeldFiles, Statistics, Ticker, Update,
-    UpdatePosition, Updates, Value, ValuePart, ValueReader, ValueWriter,
+    UpdatePosition, Updates, Value, ValuePart, ValueReader, ValueWriter, open_and_compact,
 };
-pub use env::Env;
+pub use env::{Env, thread_list};
 pub use front::{
     Builder, Cursor, Db, Entries, Entry, ExpiringValue, FamiliesCursor, Family, Follower, Keys,
     RangeStream, Secondary, Snapshot, TransactOptions, Transaction, TransactionDb,
@@ -274,9 +274,11 @@ pub use base::{
 pub use db::WriteCallback;
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
-    EventListener, FileChecksumFactory, FileChecksumGenerator, InfoLog, InfoLogLevel, Logger,
-    RateLimiter, RateLimiterMode, RateLimiterOptions, SstFileManager, SstFileManagerOptions,
-    TableFilter, WalDecision, WalFilter, WriteBufferManager,
+    CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
+    CompactionServiceOptionsOverride, CompactionServiceScheduleResponse, EventListener,
+    FileChecksumFactory, FileChecksumGenerator, InfoLog, InfoLogLevel, Logger,
+    OpenAndCompactOptions, RateLimiter, RateLimiterMode, RateLimiterOptions, SstFileManager,
+    SstFileManagerOptions, TableFilter, WalDecision, WalFilter, WriteBufferManager,
 };
 
 // The values of single options.

@@ -61,6 +61,11 @@ fn blobs() {
 }
 
 #[test]
+fn remote_compactions() {
+    crash::one_life("remote");
+}
+
+#[test]
 fn blobs_at_commit() {
     crash::one_life("blobs-at-commit");
 }

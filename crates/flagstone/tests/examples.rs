@@ -12,6 +12,10 @@ mod message_queue;
 #[path = "../examples/own_compaction.rs"]
 mod own_compaction;
 
+#[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/remote_compaction.rs"]
+mod remote_compaction;
+
 #[test]
 fn column_families_change_together() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -50,4 +54,24 @@ fn each_message_is_taken_once() {
         let report = runtime.block_on(message_queue::run(scratch.path())).expect("it runs");
         assert_eq!(report, (left, 0));
     }
+}
+
+/// The children are this test.
+#[test]
+fn compactions_run_in_children() {
+    if let Ok(order) = std::env::var(remote_compaction::ORDER) {
+        remote_compaction::work(std::path::Path::new(&order)).expect("a compaction");
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("db");
+    let program = std::env::current_exe().expect("this test");
+    let arguments = ["--exact", "compactions_run_in_children", "--nocapture"];
+    let arguments: Vec<_> = arguments.map(str::to_string).to_vec();
+    let written = remote_compaction::run(&path, program, arguments).expect("it runs");
+    assert!(written > 0, "children have written something");
+    let db = flagstone::db::Db::open_read_only(&path, &Options::default()).expect("it opens");
+    assert!(db.get("key 000007").expect("a read").is_some());
+    let orders = std::fs::read_dir(path.with_extension("orders")).expect("the orders");
+    assert_eq!(orders.count(), 0, "each was removed when it was done");
 }

@@ -84,6 +84,7 @@ pub const CHOICES: &[Choice] = choices! {
     Database Reopening {
         "atomic_flush": &["false", "false", "true"],
         "paranoid_checks": &["true", "true", "false"],
+        "enable_thread_tracking": BOOL,
         "wal_recovery_mode": &[
             "kPointInTimeRecovery",
             "kPointInTimeRecovery",

@@ -11,6 +11,7 @@ use flagstone::options::{ColumnFamilyOptions, InfoLog, Options};
 use crate::choices::{CHOICES, Change, Choice, FIFO, Scope};
 use crate::components;
 use crate::fakes::broken_operator;
+use crate::remote::Workers;
 
 /// Options that may have values of our own.
 const OURS: [&str; 3] = ["comparator", "compaction_filter", "compaction_filter_factory"];
@@ -18,6 +19,9 @@ const OURS: [&str; 3] = ["comparator", "compaction_filter", "compaction_filter_f
 /// Whether the file LOG is written: `off` or `file`. Not an option by name, since programs choose
 /// it by a value.
 const INFO_LOG: &str = "info_log";
+
+/// Who compacts: `none` for the database alone, or `workers` of a compaction service.
+const SERVICE: &str = "compaction_service";
 
 /// Options with tiny buffers and files, so that a few hundred writes go through flushes and
 /// compactions.
@@ -61,6 +65,10 @@ pub fn set(options: &mut Options, changes: &[(&str, &str)]) {
 fn set_one(options: &mut Options, name: &str, value: &str) -> Result<()> {
     if name == INFO_LOG {
         options.info_log = if value == "file" { InfoLog::File } else { InfoLog::Off };
+        return Ok(());
+    }
+    if name == SERVICE {
+        options.compaction_service = (value == "workers").then(|| Workers::with(options) as _);
         return Ok(());
     }
     options.set(name, value)

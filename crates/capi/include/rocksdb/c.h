@@ -36,10 +36,15 @@ typedef struct rocksdb_column_family_metadata_t rocksdb_column_family_metadata_t
 typedef struct rocksdb_compaction_file_info_t rocksdb_compaction_file_info_t;
 typedef struct rocksdb_compaction_job_stats_t rocksdb_compaction_job_stats_t;
 typedef struct rocksdb_compaction_options_t rocksdb_compaction_options_t;
+typedef struct rocksdb_compaction_service_options_override_t rocksdb_compaction_service_options_override_t;
 typedef struct rocksdb_compactionfilter_t rocksdb_compactionfilter_t;
 typedef struct rocksdb_compactionfiltercontext_t rocksdb_compactionfiltercontext_t;
 typedef struct rocksdb_compactionfilterfactory_t rocksdb_compactionfilterfactory_t;
 typedef struct rocksdb_compactionjobinfo_t rocksdb_compactionjobinfo_t;
+typedef struct rocksdb_compactionservice_jobinfo_t rocksdb_compactionservice_jobinfo_t;
+typedef struct rocksdb_compactionservice_scheduleresponse_t
+    rocksdb_compactionservice_scheduleresponse_t;
+typedef struct rocksdb_compactionservice_t rocksdb_compactionservice_t;
 typedef struct rocksdb_compactoptions_t rocksdb_compactoptions_t;
 typedef struct rocksdb_comparator_t rocksdb_comparator_t;
 typedef struct rocksdb_create_backup_options_t rocksdb_create_backup_options_t;
@@ -72,6 +77,7 @@ typedef struct rocksdb_memory_consumers_t rocksdb_memory_consumers_t;
 typedef struct rocksdb_memory_usage_t rocksdb_memory_usage_t;
 typedef struct rocksdb_memtableinfo_t rocksdb_memtableinfo_t;
 typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
+typedef struct rocksdb_open_and_compact_options_t rocksdb_open_and_compact_options_t;
 typedef struct rocksdb_optimistictransaction_options_t rocksdb_optimistictransaction_options_t;
 typedef struct rocksdb_optimistictransactiondb_lock_buckets_t rocksdb_optimistictransactiondb_lock_buckets_t;
 typedef struct rocksdb_optimistictransactiondb_options_t rocksdb_optimistictransactiondb_options_t;
@@ -3032,6 +3038,8 @@ ROCKSDB_API unsigned char rocksdb_compaction_job_stats_is_full_compaction(
     const rocksdb_compaction_job_stats_t* stats);
 ROCKSDB_API unsigned char rocksdb_compaction_job_stats_is_manual_compaction(
     const rocksdb_compaction_job_stats_t* stats);
+ROCKSDB_API unsigned char rocksdb_compaction_job_stats_is_remote_compaction(
+    const rocksdb_compaction_job_stats_t* stats);
 ROCKSDB_API uint64_t rocksdb_compaction_job_stats_total_input_bytes(
     const rocksdb_compaction_job_stats_t* stats);
 ROCKSDB_API uint64_t rocksdb_compaction_job_stats_total_output_bytes(
@@ -3204,6 +3212,128 @@ ROCKSDB_API uint64_t rocksdb_table_properties_uncompressed_data_size(
     const rocksdb_table_properties_t* props);
 ROCKSDB_API uint64_t rocksdb_table_properties_user_defined_timestamps_persisted(
     const rocksdb_table_properties_t* props);
+
+/* Compactions that other processes do: the service of a database, and what a worker calls. */
+
+typedef rocksdb_compactionservice_scheduleresponse_t* (*rocksdb_compaction_service_schedule_cb)(
+    void* state, const rocksdb_compactionservice_jobinfo_t* info,
+    const char* compaction_service_input, size_t input_len);
+typedef int (*rocksdb_compaction_service_wait_cb)(
+    void* state, const char* scheduled_job_id, char** result, size_t* result_len);
+typedef void (*rocksdb_compaction_service_cancel_awaiting_jobs_cb)(void* state);
+typedef void (*rocksdb_compaction_service_on_installation_cb)(
+    void* state, const char* scheduled_job_id, int status);
+
+ROCKSDB_API rocksdb_compactionservice_scheduleresponse_t*
+rocksdb_compactionservice_scheduleresponse_create(
+    const char* scheduled_job_id, int status, char** errptr);
+ROCKSDB_API rocksdb_compactionservice_scheduleresponse_t*
+rocksdb_compactionservice_scheduleresponse_create_with_status(int status, char** errptr);
+ROCKSDB_API int rocksdb_compactionservice_scheduleresponse_getstatus(
+    const rocksdb_compactionservice_scheduleresponse_t* response);
+ROCKSDB_API const char* rocksdb_compactionservice_scheduleresponse_get_scheduled_job_id(
+    const rocksdb_compactionservice_scheduleresponse_t* response, size_t* len);
+ROCKSDB_API void rocksdb_compactionservice_scheduleresponse_t_destroy(
+    rocksdb_compactionservice_scheduleresponse_t* response);
+ROCKSDB_API const char* rocksdb_compactionservice_jobinfo_t_get_db_name(
+    const rocksdb_compactionservice_jobinfo_t* info, size_t* len);
+ROCKSDB_API const char* rocksdb_compactionservice_jobinfo_t_get_db_id(
+    const rocksdb_compactionservice_jobinfo_t* info, size_t* len);
+ROCKSDB_API const char* rocksdb_compactionservice_jobinfo_t_get_db_session_id(
+    const rocksdb_compactionservice_jobinfo_t* info, size_t* len);
+ROCKSDB_API const char* rocksdb_compactionservice_jobinfo_t_get_cf_name(
+    const rocksdb_compactionservice_jobinfo_t* info, size_t* len);
+ROCKSDB_API uint32_t rocksdb_compactionservice_jobinfo_t_get_cf_id(
+    const rocksdb_compactionservice_jobinfo_t* info);
+ROCKSDB_API uint64_t rocksdb_compactionservice_jobinfo_t_get_job_id(
+    const rocksdb_compactionservice_jobinfo_t* info);
+ROCKSDB_API int rocksdb_compactionservice_jobinfo_t_get_priority(
+    const rocksdb_compactionservice_jobinfo_t* info);
+ROCKSDB_API int rocksdb_compactionservice_jobinfo_t_get_compaction_reason(
+    const rocksdb_compactionservice_jobinfo_t* info);
+ROCKSDB_API int rocksdb_compactionservice_jobinfo_t_get_base_input_level(
+    const rocksdb_compactionservice_jobinfo_t* info);
+ROCKSDB_API int rocksdb_compactionservice_jobinfo_t_get_output_level(
+    const rocksdb_compactionservice_jobinfo_t* info);
+ROCKSDB_API unsigned char rocksdb_compactionservice_jobinfo_t_is_full_compaction(
+    const rocksdb_compactionservice_jobinfo_t* info);
+ROCKSDB_API unsigned char rocksdb_compactionservice_jobinfo_t_is_manual_compaction(
+    const rocksdb_compactionservice_jobinfo_t* info);
+ROCKSDB_API unsigned char rocksdb_compactionservice_jobinfo_t_is_bottommost_level(
+    const rocksdb_compactionservice_jobinfo_t* info);
+ROCKSDB_API rocksdb_compactionservice_t* rocksdb_compactionservice_create(
+    void* state, void (*destructor)(void*), rocksdb_compaction_service_schedule_cb schedule,
+    const char* name, rocksdb_compaction_service_wait_cb wait,
+    rocksdb_compaction_service_cancel_awaiting_jobs_cb cancel_awaiting_jobs,
+    rocksdb_compaction_service_on_installation_cb on_installation);
+ROCKSDB_API void rocksdb_options_set_compaction_service(
+    rocksdb_options_t* options, rocksdb_compactionservice_t* service);
+ROCKSDB_API rocksdb_compaction_service_options_override_t*
+rocksdb_compaction_service_options_override_create(void);
+ROCKSDB_API rocksdb_compaction_service_options_override_t*
+rocksdb_compaction_service_options_override_create_from_options(rocksdb_options_t* option);
+ROCKSDB_API void rocksdb_compaction_service_options_override_destroy(
+    rocksdb_compaction_service_options_override_t* override_options);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_env(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_env_t* env);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_comparator(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_comparator_t* comparator);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_merge_operator(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_mergeoperator_t* merge_operator);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_compaction_filter(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_compactionfilter_t* compaction_filter);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_compaction_filter_factory(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_compactionfilterfactory_t* compaction_filter_factory);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_prefix_extractor(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_slicetransform_t* prefix_extractor);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_block_based_table_factory(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_block_based_table_options_t* table_options);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_cuckoo_table_factory(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_cuckoo_table_options_t* table_options);
+ROCKSDB_API void rocksdb_compaction_service_options_override_add_event_listener(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_eventlistener_t* event_listener);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_info_log(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_logger_t* logger);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_option(
+    rocksdb_compaction_service_options_override_t* override_options,
+    const char* key, const char* value);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_file_checksum_gen_factory(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_file_checksum_gen_factory_t* factory);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_sst_partitioner_factory(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_sst_partitioner_factory_t* factory);
+ROCKSDB_API unsigned char* rocksdb_open_and_compact_canceled_create(void);
+ROCKSDB_API void rocksdb_open_and_compact_canceled_destroy(unsigned char* canceled);
+ROCKSDB_API void rocksdb_open_and_compact_canceled_set(
+    unsigned char* canceled, unsigned char value);
+ROCKSDB_API rocksdb_open_and_compact_options_t* rocksdb_open_and_compact_options_create(void);
+ROCKSDB_API void rocksdb_open_and_compact_options_destroy(
+    rocksdb_open_and_compact_options_t* options);
+ROCKSDB_API void rocksdb_open_and_compact_options_set_canceled(
+    rocksdb_open_and_compact_options_t* options, unsigned char* canceled);
+ROCKSDB_API void rocksdb_open_and_compact_options_set_allow_resumption(
+    rocksdb_open_and_compact_options_t* options, unsigned char allow_resumption);
+ROCKSDB_API unsigned char rocksdb_open_and_compact_options_get_allow_resumption(
+    rocksdb_open_and_compact_options_t* options);
+ROCKSDB_API char* rocksdb_open_and_compact(
+    const char* db_path, const char* output_directory, const char* input, size_t input_len,
+    size_t* output_len, const rocksdb_compaction_service_options_override_t* override_options,
+    char** errptr);
+ROCKSDB_API char* rocksdb_open_and_compact_with_options(
+    const rocksdb_open_and_compact_options_t* options, const char* db_path,
+    const char* output_directory, const char* input, size_t input_len, size_t* output_len,
+    const rocksdb_compaction_service_options_override_t* override_options, char** errptr);
 
 /* What files take, how fast they are removed, and their checksums. */
 

@@ -130,6 +130,12 @@ pub fn archive(wals: &Path) -> PathBuf {
     wals.join("archive")
 }
 
+/// The directory in which workers of a compaction service write, unless told otherwise: one
+/// directory a job, named by 32 digits.
+pub fn remote_compactions(database: &Path) -> PathBuf {
+    database.join("remote_compactions")
+}
+
 /// `NNNNNN.sst` in `directory`.
 pub fn table(directory: &Path, number: FileNumber) -> PathBuf {
     directory.join(format!("{number}.sst"))

@@ -72,6 +72,12 @@ markers! {
     FollowerWentOn,
     /// What a secondary read next refers to something that is not there yet.
     FollowerWaited,
+    /// The result of a remote compaction was refused, and the compaction done here.
+    RemoteResultRefused,
+    /// A file of a remote compaction was copied, as it could not be moved.
+    RemoteOutputCopied,
+    /// What a worker of a compaction service had left was removed at an opening.
+    RemoteOutputRemoved,
     /// A table from outside went to level 0.
     IngestedIntoLevel0,
     /// A table that could not be linked was copied.

@@ -1,6 +1,7 @@
 //! Which files to rewrite (pure pickers), and what survives a rewrite (pure rules).
 
 pub mod pick;
+pub mod remote;
 mod stream;
 mod stream_entry;
 mod stream_filter;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::base::Result;
 use crate::base::file_name::{self, FileKind};
+use crate::db::jobs::remote::remove_outputs;
 use crate::db::tree::directory_owner::another_owner;
 use crate::env::{FileSystem, remove_if_there};
 use crate::options::{ColumnFamilyOptions, Options};
@@ -36,6 +37,7 @@ pub fn destroy(
     // CURRENT first: without it, what is left after a crash is no database.
     remove_if_there(fs, &file_name::current(path))?;
     remove_files(fs, path)?;
+    remove_outputs(fs, path);
     drop(lock);
     remove_if_there(fs, &lock_file)?;
     remove_if_empty(fs, path);

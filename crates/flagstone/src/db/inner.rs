@@ -202,6 +202,11 @@ impl DbInner {
     fn begin_once(&self) -> Result<()> {
         self.pipeline.begin_ending();
         self.background.set_closing();
+        let service = self.context.settings.load().compaction_service.clone();
+        // One that is only read has no jobs, and may share the service with the one that has.
+        if let Some(service) = service.filter(|_| !self.context.read_only) {
+            service.cancel_awaiting_jobs();
+        }
         paused_work::end_pauses(&self.tree);
         let flushed = self.flush_unlogged();
         // It flushes nothing more: databases that have one limit with it would wait in vain.

@@ -94,6 +94,7 @@ pub use maintenance::held::{HeldCompactions, HeldFiles};
 pub use memory::{AutoCacheMemory, CacheMemory, MemoryUsage};
 pub use open_files::OpenFiles;
 pub use opening::following::{Follower, Secondary, check_no_follower};
+pub use opening::worker::open_and_compact;
 pub use pins::{Kept, PinningIterator, PinningSnapshot, Pins};
 pub use properties::PROPERTY_NAMES;
 pub(crate) use properties::human;

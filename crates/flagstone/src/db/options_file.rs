@@ -86,6 +86,11 @@ impl OptionsFile {
         self.text_of(is_in, true)
     }
 
+    /// The text for one of the families, and what belongs to all.
+    pub(in crate::db) fn text_of_family(&self, only: ColumnFamilyId) -> String {
+        self.text_of(|id| id == ColumnFamilyId::DEFAULT || id == only, false)
+    }
+
     fn text_of(&self, is_in: impl Fn(ColumnFamilyId) -> bool, of_copy: bool) -> String {
         let mut options = self.context.settings.load_full().as_kept();
         let mut families: Vec<(Arc<Family>, ColumnFamilyOptions)> = self

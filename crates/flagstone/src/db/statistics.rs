@@ -65,6 +65,13 @@ tickers! {
     Flushes => "flagstone.flushes",
     /// Compactions done.
     Compactions => "flagstone.compactions",
+    /// Table and blob file bytes read by compactions that a compaction service did.
+    RemoteCompactReadBytes => "rocksdb.remote.compact.read.bytes",
+    /// Table and blob file bytes written by compactions that a compaction service did.
+    RemoteCompactWriteBytes => "rocksdb.remote.compact.write.bytes",
+    /// Compactions that the database did itself because its compaction service failed, or its
+    /// result did not pass the checks.
+    RemoteCompactionsFailed => "flagstone.remote.compactions.failed",
     /// Entries left unchanged because a compaction filter's result could not be stored.
     FilterUnstorable => "flagstone.filter.unstorable",
     /// Encounters of flushes and compactions with a faulty key: its operands are left unmerged

@@ -35,6 +35,7 @@ pub mod os;
 mod os_lock;
 mod range_sync;
 mod rate_limiter;
+mod redirected;
 mod reserve;
 mod resources;
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -43,6 +44,7 @@ mod runs;
 mod sharers;
 mod sharing;
 mod summed;
+mod thread_status;
 mod threads;
 mod together;
 
@@ -84,10 +86,13 @@ pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{
     IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions,
 };
+pub(crate) use redirected::RedirectedFiles;
 pub use resources::{MemoryState, Plenty, Resources};
 pub use runs::{PAGE_RUN, PageRuns, page_run};
 pub(crate) use sharers::{GroupMember, SharedGroup};
 pub use summed::{SummedFile, read_for_checksum};
+pub(crate) use thread_status::{Activity, Doing, enter_stage, list_thread};
+pub use thread_status::{ThreadOperation, ThreadStage, ThreadStatus, ThreadType, thread_list};
 pub(crate) use threads::{
     Asleep, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Role, Seats, Turn,
 };

@@ -1,7 +1,7 @@
 //! What a database tells of itself.
 //!
 //! - To an [`EventListener`](crate::EventListener): of flushes and compactions ([`JobInfo`] with
-//!   [`JobReason`], [`JobStats`], [`TableInfo`], [`BlobFileInfo`], [`BlobGarbageInfo`];
+//!   [`JobReason`], [`JobStats`], [`MemtableFigures`], [`TreeShape`], [`TableInfo`], [`BlobFileInfo`], [`BlobGarbageInfo`];
 //!   [`SubcompactionInfo`], [`ManualFlushInfo`], [`MemtableInfo`], [`BackgroundJobPressure`]), of
 //!   files ([`FileCreationInfo`], [`FileInfo`], [`FileOperationInfo`]), of errors
 //!   ([`BackgroundErrorReason`], [`ErrorRecoveryInfo`]), and [`StallCondition`],
@@ -12,6 +12,8 @@
 //!   ([`SpaceUsage`]), its memory ([`MemoryUsage`]), old snapshots and iterators ([`Pins`]),
 //!   properties ([`PROPERTY_NAMES`]), those of tables ([`TableProperties`]),
 //!   counters over time ([`StatsSnapshot`])
+//! - Of threads, by [`thread_list`](crate::thread_list): [`ThreadStatus`] with [`ThreadType`],
+//!   [`ThreadOperation`], [`ThreadStage`]
 //! - Of transactions: [`TransactionInfo`], [`AwaitedKey`], [`KeyLock`], [`LockMode`],
 //!   [`Deadlock`], [`DeadlockStep`]
 //! - Whether its files are in order: [`VerifyReport`], [`CheckReport`]; what is wrong with it, and
@@ -27,6 +29,7 @@ pub use crate::db::{
     SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, Severity,
     SpaceUsage, StatsSnapshot, StoredFile, VerifyReport, WalFile,
 };
+pub use crate::env::{ThreadOperation, ThreadStage, ThreadStatus, ThreadType};
 pub use crate::front::transaction_db::{
     AwaitedKey, Deadlock, DeadlockStep, KeyLock, TransactionInfo,
 };
@@ -34,8 +37,8 @@ pub use crate::options::{
     BackgroundErrorReason, BackgroundJobPressure, BlobFileInfo, BlobGarbageInfo,
     CompactionProgress, CompactionReason, DamagedFile, ErrorRecoveryInfo, FileCreationInfo,
     FileInfo, FileOperation, FileOperationInfo, FlushReason, IngestionInfo, JobInfo, JobReason,
-    JobStats, KeptSection, KeptSetting, KeyFault, ManualFlushInfo, MemtableInfo, OpenProgress,
-    StallCondition, SubcompactionInfo, TableInfo, WalReserveInfo,
+    JobStats, KeptSection, KeptSetting, KeyFault, ManualFlushInfo, MemtableFigures, MemtableInfo,
+    OpenProgress, StallCondition, SubcompactionInfo, TableInfo, TreeShape, WalReserveInfo,
 };
 pub use crate::sst::TableProperties;
 pub use crate::transactions::locks::LockMode;

@@ -55,6 +55,11 @@ impl FileNumbers {
         FileNumber(self.0.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// The first of `count` numbers in a row that no other file has.
+    pub(crate) fn allocate_block(&self, count: u64) -> FileNumber {
+        FileNumber(self.0.fetch_add(count, Ordering::Relaxed))
+    }
+
     /// The number that the next allocation returns.
     pub fn next(&self) -> FileNumber {
         FileNumber(self.0.load(Ordering::Relaxed))
@@ -204,6 +209,14 @@ impl VersionSet {
     /// The counter of file numbers, to be kept and used without a lock.
     pub fn file_numbers(&self) -> &Arc<FileNumbers> {
         &self.file_numbers
+    }
+
+    /// The same state, in which new files get the numbers from `first` on. Whoever writes the
+    /// database has reserved them.
+    #[must_use]
+    pub(crate) fn numbered_from(mut self, first: FileNumber) -> Self {
+        self.file_numbers = Arc::new(FileNumbers::starting_at(first));
+        self
     }
 
     /// Where files turn up that nothing uses any longer.

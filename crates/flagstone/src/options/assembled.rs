@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::block_cache::BlockCache;
 use super::cf_settings::CfSettings;
 use super::choices::{CompactionStyle, DataBlockIndexType, FileChecksumGenFactory};
+use super::compaction_service::CompactionService;
 use super::db_settings::DbSettings;
 use super::filters::{self, FILTER, FILTER_FACTORY};
 use super::info_log::InfoLog;
@@ -107,6 +108,8 @@ pub struct Options {
     /// at most `max_background_jobs` at a time. `None` gives the database its own, one more than
     /// `max_background_jobs`.
     pub background_threads: Option<Arc<BackgroundThreads>>,
+    /// Has other processes do compactions.
+    pub compaction_service: Option<Arc<dyn CompactionService>>,
     /// Called with the progress of opening; released when the database is open.
     pub open_progress: Option<OpenProgressCallback>,
     /// Decides which records of the WALs are replayed. Secondaries and followers ask none.
@@ -144,6 +147,7 @@ impl Default for Options {
             sst_file_manager: None,
             write_buffer_manager: None,
             background_threads: None,
+            compaction_service: None,
             open_progress: None,
             wal_filter: None,
             listeners: Listeners::new(),

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::listener::StallCondition;
 use crate::base::compression::CompressionType;
 use crate::base::{
-    ColumnFamilyId, Error, FileNumber, Result, SequenceNumber, TableFileCreationReason,
+    ColumnFamilyId, Error, FileChecksum, FileNumber, Result, SequenceNumber,
+    TableFileCreationReason,
 };
 use crate::sst::TableProperties;
 
@@ -186,8 +187,48 @@ pub struct JobStats {
     pub is_manual: bool,
     /// Whether the compaction reads all tables of the family.
     pub is_full: bool,
+    /// The memtables that a flush reads.
+    pub memtables: MemtableFigures,
+    /// The files of the family when the job had ended.
+    pub shape: TreeShape,
+    /// Sequence number of the oldest snapshot when a compaction began, if there was one.
+    pub oldest_snapshot: Option<SequenceNumber>,
+    /// Parts that a compaction ran in.
+    pub subcompactions: u64,
     /// Whether the inputs were moved to another level as they are.
     pub is_move: bool,
+    /// Whether a worker of a [`CompactionService`](crate::CompactionService) did the compaction.
+    pub is_remote: bool,
+}
+
+/// Figures of memtables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct MemtableFigures {
+    /// Number of memtables.
+    pub count: usize,
+    /// Number of entries, range deletions not included.
+    pub entries: u64,
+    /// Number of deletions, range deletions not included.
+    pub deletes: u64,
+    /// Number of range deletions.
+    pub range_deletes: u64,
+    /// Bytes of keys and values.
+    pub data_bytes: u64,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+}
+
+/// How many files a family has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TreeShape {
+    /// Number of tables of each level.
+    pub tables_per_level: Vec<usize>,
+    /// The oldest and the newest blob file, if there are any.
+    pub blob_files: Option<(FileNumber, FileNumber)>,
+    /// Memtables that wait for a flush.
+    pub immutable_memtables: usize,
 }
 
 /// A part of a compaction, which covers a range of keys and may run at the same time as others. A
@@ -299,6 +340,12 @@ pub struct FileCreationInfo {
     pub count: u64,
     /// The properties of a completed table.
     pub properties: Option<Arc<TableProperties>>,
+    /// Smallest and largest sequence number of a completed table.
+    pub seqnos: (SequenceNumber, SequenceNumber),
+    /// The oldest blob file that a completed table refers to.
+    pub oldest_blob_file: Option<FileNumber>,
+    /// Checksum of the completed file, if new files get one.
+    pub checksum: Option<FileChecksum>,
     /// Whether the file was completed and synced; `Ok` when it is begun.
     pub outcome: Result<()>,
 }

@@ -16,9 +16,9 @@ use crate::sst::IndexType;
 /// The only kind of table that the engine has, and RocksDB's default.
 pub(super) const BLOCK_BASED_TABLE: &str = "BlockBasedTable";
 
-const COMPARATOR: &str = "comparator";
-const MERGE_OPERATOR: &str = "merge_operator";
-const PREFIX_EXTRACTOR: &str = "prefix_extractor";
+pub(super) const COMPARATOR: &str = "comparator";
+pub(super) const MERGE_OPERATOR: &str = "merge_operator";
+pub(super) const PREFIX_EXTRACTOR: &str = "prefix_extractor";
 
 /// The component that creates tables.
 pub(super) const TABLE_FACTORY: &str = "table_factory";

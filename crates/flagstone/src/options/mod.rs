@@ -13,6 +13,7 @@
 //! - [`names`]: which names can be set, for what, and when
 //! - [`block_cache`]: a cache that databases can share; `calls`, `ingestion`, `copies`: options of
 //!   single calls
+//! - `compaction_service`, `compaction_worker`: compactions that other processes do
 //! - `progress`: progress of opening a database; `wal_filter`: which WAL records it replays;
 //!   `info_log`: where messages go
 //! - [`mod@file`]: the OPTIONS file; `parser`: its lines; `kept`: settings in it that have no
@@ -26,6 +27,8 @@ mod by_name;
 mod calls;
 pub mod cf_settings;
 pub mod choices;
+mod compaction_service;
+mod compaction_worker;
 mod control;
 mod copies;
 mod data_path;
@@ -100,6 +103,11 @@ pub use choices::{
     BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType,
     FileChecksumGenFactory, PrepopulateBlobCache, PrepopulateBlockCache, ProtectionBytes,
 };
+pub use compaction_service::{
+    CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
+    CompactionServiceScheduleResponse,
+};
+pub use compaction_worker::{CompactionServiceOptionsOverride, OpenAndCompactOptions};
 pub use control::{CompactionControl, CompactionProgress};
 pub use copies::{CheckpointOptions, ImportColumnFamilyOptions};
 pub use data_path::{DataPath, DataPathList, PathText};
@@ -111,7 +119,7 @@ pub use ingestion::IngestExternalFileOptions;
 pub use job_info::{
     BackgroundErrorReason, BackgroundJobPressure, BlobFileInfo, BlobGarbageInfo, CompactionReason,
     ErrorRecoveryInfo, FileCreationInfo, FlushReason, JobInfo, JobReason, JobStats,
-    ManualFlushInfo, MemtableInfo, SubcompactionInfo, TableInfo,
+    ManualFlushInfo, MemtableFigures, MemtableInfo, SubcompactionInfo, TableInfo, TreeShape,
 };
 pub use kept::{KeptSection, KeptSetting};
 pub use listener::{

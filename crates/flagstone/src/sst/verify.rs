@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::base::{
     Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, PACKED_SIZE,
-    Result, ValueType,
+    Result, ValueType, timestamp,
 };
 
 use super::block::{Block, BlockIter};
@@ -294,8 +294,10 @@ impl Check<'_> {
     }
 
     fn may_contain(&mut self, user_key: &[u8]) -> Result<bool> {
+        // Filters go by keys without timestamps.
+        let bare = timestamp::strip(user_key, self.table.comparator.timestamp_size());
         let FilterKind::Cached(handle) = &self.table.filter.kind else {
-            return self.table.may_contain(user_key, &self.table.quiet());
+            return self.table.may_have_versions(user_key, bare, &self.table.quiet());
         };
         let filter = match &self.filter {
             Some(filter) => filter,
@@ -303,7 +305,7 @@ impl Check<'_> {
                 .filter
                 .insert(self.table.source.filter_partition(*handle, &self.table.quiet())?),
         };
-        Ok(filter.may_contain(FilterKey::new(user_key)))
+        Ok(filter.may_contain(FilterKey::new(bare)))
     }
 
     fn properties(&mut self) {

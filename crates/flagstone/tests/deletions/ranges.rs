@@ -122,7 +122,11 @@ fn sizes_are_about_right() {
     let family = world.db.default_column_family();
     let (files, both) = (
         SizeApproximationOptions::default(),
-        SizeApproximationOptions { include_memtables: true, include_files: true },
+        SizeApproximationOptions {
+            include_memtables: true,
+            include_files: true,
+            ..Default::default()
+        },
     );
     let (first, middle, last) = (key(0), key(KEYS / 2), key(KEYS));
     let ranges: [(&[u8], &[u8]); 4] =

@@ -29,7 +29,7 @@ use super::promises::{Found, Moment, Outcome, Promises};
 use super::scenarios::Scenario;
 use crate::compare::{self, Entries};
 use crate::model::Edit;
-use crate::{balance, steps};
+use crate::{balance, remote, steps};
 
 /// Written to what a crash left.
 const LATER: &[u8] = b"~later";
@@ -131,6 +131,7 @@ impl<'a> Examiner<'a> {
         at: Option<Moment>,
     ) -> Option<Found> {
         self.options.env = steps::world(Arc::new(fs.clone()), 1);
+        remote::follow(&mut self.options);
         self.options.db.create_if_missing = false;
         let read = self.reads_first.then(|| Db::open_read_only(directory, &self.options));
         let read = read.and_then(Result::ok).map(|db| contents(&db));

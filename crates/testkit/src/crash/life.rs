@@ -20,7 +20,7 @@ use super::record::CrashFs;
 use super::scenarios::Scenario;
 use crate::generate::Generator;
 use crate::model::{ENTITY, Edit, Model};
-use crate::{compare, settings, steps};
+use crate::{compare, remote, settings, steps};
 
 /// The option that scenarios change while the database runs; it has no effect on what is written.
 pub(super) const LIVE_OPTION: &str = "soft_pending_compaction_bytes_limit";
@@ -159,6 +159,7 @@ impl Life {
     fn set_world(&mut self) {
         let fs = Arc::new(self.fs.clone());
         self.options.env = steps::world(fs, self.seed ^ self.fs.changes() as u64);
+        remote::follow(&mut self.options);
     }
 
     fn opened(&mut self, db: Db, earliest: Moment) {

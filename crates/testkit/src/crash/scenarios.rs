@@ -35,6 +35,16 @@ const BLOBS: &[(&str, &str)] = &[
     ("blob_compression_type", "kLZ4Compression"),
 ];
 
+/// Workers compact.
+const REMOTE: &[(&str, &str)] = &[
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "20"),
+    ("blob_file_size", "1000"),
+    ("enable_blob_garbage_collection", "true"),
+    ("blob_garbage_collection_age_cutoff", "1.0"),
+    ("compaction_service", "workers"),
+];
+
 const AT_COMMIT: &[(&str, &str)] = &[
     ("enable_blob_files", "true"),
     ("blob_commit_min_size", "15"),
@@ -137,6 +147,7 @@ pub const SCENARIOS: &[Scenario] = &[
         live: compaction,
     },
     Scenario { name: "blobs", path: PATH, families: TWO, settings: BLOBS, live: blobs },
+    Scenario { name: "remote", path: PATH, families: TWO, settings: REMOTE, live: blobs },
     Scenario { name: "holes", path: PATH, families: TWO, settings: HOLES, live: holes },
     Scenario {
         name: "blobs-at-commit",

@@ -16,7 +16,7 @@ use super::past::{self, Batch, Fate, HistoryEpoch, LASTING, Moment, Passing, Unl
 use super::two_phase::{self, Way};
 use crate::fault::{Call, Failure, FaultFs, Injection, Plan, Sort, sort_of};
 use crate::model::Edit;
-use crate::{CrashFs, Family, compare, fakes, settings, steps};
+use crate::{CrashFs, Family, compare, fakes, remote, settings, steps};
 
 /// Where the database lies; a checkpoint's path begins otherwise.
 pub const DATABASE: &str = "/db";
@@ -25,11 +25,12 @@ pub const DATABASE: &str = "/db";
 const WAL_DIRECTORY: &str = "/wal";
 
 /// They count failures that no call returns.
-const PUT_OFF: [Ticker; 4] = [
+const PUT_OFF: [Ticker; 5] = [
     Ticker::TablesNotOpened,
     Ticker::RemovalsPutOff,
     Ticker::OptionsFilesPutOff,
     Ticker::FlushesPutOff,
+    Ticker::RemoteCompactionsFailed,
 ];
 
 /// What a write is called that waits for its sync.
@@ -161,7 +162,9 @@ impl Life {
         let failed = self.fs.failed();
         let is_own = |failure: &Failure| {
             let inside = [DATABASE, WAL_DIRECTORY].iter().any(|own| failure.path.starts_with(own));
-            failure.call == Call::Sync && inside
+            // What a worker has not synced is written again, by the database.
+            let of_worker = failure.path.iter().any(|part| part == "remote_compactions");
+            failure.call == Call::Sync && inside && !of_worker
         };
         let first = failed[self.seen..].iter().find(|failure| {
             let fatal_if_full = sort_of(&failure.path) == Sort::Wal;
@@ -274,6 +277,7 @@ impl Life {
         self.fs = self.fs.new_process();
         (self.wal_is_lost, self.may_be_poisoned) = (false, false);
         self.options.env.fs = fakes::around(Arc::new(self.fs.clone()));
+        remote::follow(&mut self.options);
     }
 
     /// The open database, for a call whose outcome is heard.

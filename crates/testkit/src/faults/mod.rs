@@ -46,6 +46,7 @@ const COMPACTING: &[&str] = &[
     "runs",
     "paths",
     "blobs",
+    "remote",
     "holes",
     "space",
     "manual",

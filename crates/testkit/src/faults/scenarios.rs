@@ -29,6 +29,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "runs", options: RUNS, prepare: open, live: compactions },
     Scenario { name: "paths", options: PATHS, prepare: open, live: compactions },
     Scenario { name: "blobs", options: BLOBS, prepare: open, live: blobs },
+    Scenario { name: "remote", options: REMOTE, prepare: open, live: blobs },
     Scenario { name: "holes", options: HOLES, prepare: open, live: holes },
     Scenario { name: "space", options: LITTLE_SPACE, prepare: open, live: holes },
     Scenario { name: "blobs_at_commit", options: AT_COMMIT, prepare: open, live: blobs_at_commit },
@@ -85,6 +86,15 @@ const BLOBS: Changes = &[
     ("enable_blob_garbage_collection", "true"),
     ("blob_garbage_collection_age_cutoff", "1.0"),
     ("blob_garbage_collection_force_threshold", "0.5"),
+];
+
+/// Workers compact.
+const REMOTE: Changes = &[
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "100"),
+    ("enable_blob_garbage_collection", "true"),
+    ("blob_garbage_collection_age_cutoff", "1.0"),
+    ("compaction_service", "workers"),
 ];
 
 /// Level 1 lies elsewhere than level 0.

@@ -24,6 +24,7 @@ mod names;
 mod options;
 mod positions;
 mod primitives;
+mod remote;
 mod seeds;
 mod smoke;
 mod table_parts;
@@ -48,6 +49,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("blob_index", blobs::blob_index),
     ("block", blocks::block),
     ("coding", primitives::coding),
+    ("compaction_order", remote::compaction_order),
+    ("compaction_result", remote::compaction_result),
     ("database", database::database),
     ("decompress", codecs::decompress),
     ("entity", primitives::entity),

@@ -21,6 +21,7 @@ use super::backups;
 use super::database_seeds;
 use super::input::{file_of, put_file};
 use super::positions;
+use super::remote;
 use super::table_parts::all_parts;
 use crate::history::Case;
 use crate::{settings, steps};
@@ -55,6 +56,8 @@ pub fn seeds(name: &str) -> Seeds {
     match name {
         "apply" => histories(),
         "backup_meta" => backups::sound(),
+        "compaction_order" => remote::orders(),
+        "compaction_result" => remote::results(),
         "batch" => vec![batch().into_bytes(), WriteBatch::new().into_bytes()],
         "blob_file" => with_head(&[30, 0, 0, 40, 0, 0, 1, b'k'], files_of("blob")),
         "blob_index" => vec![blob_index()],

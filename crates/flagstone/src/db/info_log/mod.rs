@@ -1,7 +1,8 @@
 //! The info log: what a database tells people of its work, in RocksDB's form.
 //!
 //! - `file`: the file LOG, renamed when a new one is begun
-//! - `head`: what a log begins with; `told`: what is written of events
+//! - `head`: what a log begins with; `told`: what is written of events, for people; `json`: for
+//!   programs
 //!
 //! **Invariants**
 //! - No log harms a database: what cannot be written is missing, with a warning to `tracing`.
@@ -9,6 +10,7 @@
 
 mod file;
 mod head;
+mod json;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -29,6 +31,7 @@ pub(super) struct InfoLogger {
     target: Target,
     /// When counters were written last.
     dumped_us: AtomicU64,
+    clock: Arc<dyn Clock>,
 }
 
 enum Target {
@@ -49,7 +52,8 @@ impl InfoLogger {
             InfoLog::Off => Target::Off,
         };
         let dumped_us = AtomicU64::new(options.env.clock.now_us());
-        Self { level: options.info_log_level, target, dumped_us }
+        let clock = options.env.clock.clone();
+        Self { level: options.info_log_level, target, dumped_us, clock }
     }
 
     /// Nothing that is said goes anywhere.
@@ -78,6 +82,26 @@ impl InfoLogger {
         if !self.is_off() && self.level <= InfoLogLevel::Info {
             self.say(InfoLogLevel::Info, &message());
         }
+    }
+
+    /// Writes an event for programs; `line` is told the time, in microseconds since 1970.
+    fn event(&self, line: impl FnOnce(u64) -> Option<String>) {
+        if !self.is_off()
+            && self.level <= InfoLogLevel::Info
+            && let Some(line) = line(self.clock.unix_micros())
+        {
+            self.say(InfoLogLevel::Info, &line);
+        }
+    }
+
+    /// The WALs of these numbers are about to be replayed.
+    pub(super) fn recovery_started(&self, job: u64, wals: impl Iterator<Item = u64>) {
+        self.event(|micros| Some(json::recovery_started(micros, job, wals)));
+    }
+
+    /// They were replayed.
+    pub(super) fn recovery_finished(&self, job: u64) {
+        self.event(|micros| Some(json::recovery_finished(micros, job)));
     }
 
     /// Begins the log with the version and all options.

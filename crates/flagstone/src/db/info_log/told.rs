@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use crate::base::Error;
-use crate::db::info_log::InfoLogger;
+use crate::db::info_log::{InfoLogger, json};
 use crate::options::{
     BackgroundErrorReason, DamagedFile, EventListener, FileCreationInfo, FileInfo, InfoLogLevel,
     IngestionInfo, JobInfo, JobReason, KeyFault, MemtableInfo, StallCondition, WalReserveInfo,
@@ -16,7 +16,8 @@ fn job_text(job: &JobInfo) -> String {
         JobReason::Flush(reason) => format!("flush ({reason:?})"),
         JobReason::Compaction(reason) => format!("compaction ({reason})"),
     };
-    format!("[{}] [JOB {}] {work}", job.family_name, job.job)
+    let remote = if job.stats.is_remote { ", by the compaction service" } else { "" };
+    format!("[{}] [JOB {}] {work}{remote}", job.family_name, job.job)
 }
 
 /// What a job wrote, and how long that took.
@@ -37,7 +38,10 @@ fn name_of(path: &Path) -> Cow<'_, str> {
 impl InfoLogger {
     fn job_ended(&self, job: &JobInfo) {
         match &job.outcome {
-            Ok(()) => self.info(|| format!("{} ended: {}", job_text(job), outputs(job))),
+            Ok(()) => {
+                self.event(|micros| Some(json::job_ended(micros, job)));
+                self.info(|| format!("{} ended: {}", job_text(job), outputs(job)));
+            }
             Err(error) => {
                 let text = format!("{} failed: {error}", job_text(job));
                 self.say(InfoLogLevel::Warn, &text);
@@ -61,6 +65,7 @@ impl InfoLogger {
 
 impl EventListener for InfoLogger {
     fn on_flush_begin(&self, job: &JobInfo) {
+        self.event(|micros| json::job_begun(micros, job));
         self.info(|| format!("{} begins", job_text(job)));
     }
 
@@ -69,6 +74,7 @@ impl EventListener for InfoLogger {
     }
 
     fn on_compaction_begin(&self, job: &JobInfo) {
+        self.event(|micros| json::job_begun(micros, job));
         self.info(|| {
             let bytes: u64 = job.inputs.iter().map(|table| table.size).sum();
             let (count, from, to) = (job.inputs.len(), job.start_level, job.output_level);
@@ -121,22 +127,27 @@ impl EventListener for InfoLogger {
     }
 
     fn on_table_file_created(&self, file: &FileCreationInfo) {
+        self.event(|micros| Some(json::table_created(micros, file)));
         self.file_created("table", file);
     }
 
     fn on_table_file_deleted(&self, file: &FileInfo) {
+        self.event(|micros| Some(json::file_deleted(micros, file, "table_file_deletion")));
         self.info(|| format!("table {} deleted", name_of(&file.path)));
     }
 
     fn on_blob_file_created(&self, file: &FileCreationInfo) {
+        self.event(|micros| Some(json::blob_file_created(micros, file)));
         self.file_created("blob file", file);
     }
 
     fn on_blob_file_deleted(&self, file: &FileInfo) {
+        self.event(|micros| Some(json::file_deleted(micros, file, "blob_file_deletion")));
         self.info(|| format!("blob file {} deleted", name_of(&file.path)));
     }
 
     fn on_external_file_ingested(&self, table: &IngestionInfo) {
+        self.event(|micros| Some(json::ingested(micros, table)));
         self.info(|| {
             let (name, from) = (name_of(&table.file.path), table.external_path.display());
             format!("[{}] table {name} ingested from {from}", table.family_name)

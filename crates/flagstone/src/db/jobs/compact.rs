@@ -22,13 +22,13 @@ use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
 use crate::db::family::Family;
 use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace, ToldJob, history_of};
 use crate::db::jobs::part::{self, PartRange, epochs};
-use crate::db::jobs::{Jobs, dropping, output, room};
+use crate::db::jobs::{Jobs, dropping, output, remote, room, tracking};
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::{damage, told};
 use crate::db::writing::direct_blob::DirectInputs;
-use crate::env::ReservedSpace;
+use crate::env::{ReservedSpace, ThreadStage, enter_stage};
 use crate::options::CompactionStyle;
 
 impl Jobs {
@@ -47,6 +47,7 @@ impl Jobs {
         let outcome = self.run_in_room(&job, kept);
         // Nobody else picks these inputs, and the next plan is another one.
         let is_given_up = outcome.as_ref().is_err_and(|error| self.is_given_up(&job, error));
+        let is_put_off = outcome.is_err() && job.remote.is_put_off.load(Ordering::Relaxed);
         // Who waits for compactions to end removes their inputs then: the job must not hold them
         // any longer.
         drop(job);
@@ -60,7 +61,12 @@ impl Jobs {
             // What failed is tried again in a while.
             self.tree.end_turn(family, outcome.is_ok() || is_given_up);
         }
-        if is_given_up { Ok(true) } else { outcome.map(|_| true) }
+        match outcome {
+            // As if there were nothing to do, so that no thread tries again at once.
+            Err(_) if is_put_off => Ok(false),
+            Err(_) if is_given_up => Ok(true),
+            outcome => outcome.map(|_| true),
+        }
     }
 
     /// Whether a compaction that failed so harms nothing: it is left, or its inputs are.
@@ -121,6 +127,7 @@ impl Jobs {
             }
         });
         self.context.events.tell();
+        let _doing = tracking::begin_compaction(self, job, ThreadStage::CompactionPrepare);
         self.follow(job);
         let outcome = if job.plan.trivial_move {
             Ok(JobOutput::default())
@@ -129,16 +136,19 @@ impl Jobs {
         } else {
             // A filter or merge operator of the application may panic: the inputs must be let go
             // all the same.
-            self.guarded("compaction", || self.rewrite(job))
+            self.guarded("compaction", || remote::rewrite(self, job))
         };
         if let Some(control) = &job.control {
             control.end_piece(outcome.is_ok());
         }
         let to_open = outcome.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
+        enter_stage(ThreadStage::CompactionInstall);
         let (outcome, lost) = self.tree.install_or_let_go(job, outcome);
+        let is_installed = outcome.is_ok() && lost.is_none();
         if let Some(output) = lost {
             output::discard(self, &job.family, &output);
         }
+        remote::note_installation(self, job, is_installed);
         self.open_tables(&job.family, &to_open);
         outcome
     }
@@ -204,11 +214,8 @@ impl Jobs {
             }
         })?;
         output.counts.micros = self.context.env.clock.now_us().saturating_sub(begun_us);
-        if plan.bottommost {
-            let kept =
-                output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
-            output.settled = kept.map(|table| table.number).collect();
-        }
+        output.counts.subcompactions = subcompactions;
+        output.settle(plan.bottommost, released);
         let read = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
         let written: u64 = output.tables.iter().map(|table| table.size).sum();
         self.context.statistics.add(Ticker::CompactReadBytes, read);
@@ -224,6 +231,7 @@ impl Jobs {
     /// Runs a job in parts, which together must have read all; in how many.
     fn run_in_parts(&self, job: &CompactionJob, spec: &JobSpec) -> Result<(JobOutput, u64)> {
         let (mut count, mut buffers) = (0, None);
+        enter_stage(ThreadStage::CompactionRun);
         let output = output::run_job(self, spec, |surviving| {
             let parts = part::compaction_parts(self, job, surviving)?;
             count = parts.len();
@@ -283,7 +291,8 @@ impl Jobs {
             wants_key_filter: false,
             pace: JobPace {
                 priority: job.priority(),
-                gives_way: !job.is_manual,
+                // A worker's caller waits for it.
+                gives_way: !job.is_manual && !self.context.read_only,
                 compresses_in_parallel: false,
                 control: job.control.clone(),
             },
@@ -309,6 +318,7 @@ impl Jobs {
                     .unwrap_or(0),
                 file_creation_time: kept_creation_time(job),
                 flushed_until: inputs_flushed_until,
+                ordered_flushed_until: job.remote.flushed_until,
             },
             history: history_of(&job.family)
                 .map(|history| History { trim: job.trim.clone(), ..history }),

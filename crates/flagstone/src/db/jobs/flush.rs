@@ -15,10 +15,11 @@ use std::sync::Arc;
 use crate::base::{Result, Sometimes};
 use crate::db::events::Event;
 use crate::db::family::Family;
-use crate::db::jobs::{Jobs, flush_parts, output};
+use crate::db::jobs::{Jobs, flush_parts, output, tracking};
 use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::{Before, FlushJob, Flushed, Installed};
 use crate::db::tree::told;
+use crate::env::{ThreadStage, enter_stage};
 use crate::options::{FlushReason, ManualFlushInfo};
 
 impl Jobs {
@@ -80,10 +81,12 @@ impl Jobs {
             self.context.events.note(|| Event::FlushBegun(told::flush_begun(part)));
         }
         self.context.events.tell();
+        let _doing = tracking::begin_flush(self, job);
         let mut seat = Some(self.background.seats().flush());
         let mut outputs = flush_parts::write_parts(self, job)?;
         self.context.statistics.add(Ticker::Flushes, 1);
         loop {
+            enter_stage(ThreadStage::FlushInstall);
             // WALs that end later have nothing older than what is flushed here.
             let owes_syncs = self.pipeline.owes_syncs_of_older_wals();
             match self.tree.install_flush(job, outputs, owes_syncs) {

@@ -16,7 +16,7 @@ use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::{FlushJob, FlushPart};
 use crate::db::tree::output::JobOutput;
 use crate::db::writing::direct_blob::DirectInputs;
-use crate::env::Task;
+use crate::env::{Task, ThreadStage, enter_stage};
 use crate::iter::newest_timestamp;
 use crate::sst;
 
@@ -61,6 +61,7 @@ pub(super) fn write_parts(jobs: &Jobs, job: &FlushJob) -> Result<Vec<JobOutput>>
 fn write_part(jobs: &Jobs, part: &FlushPart) -> Result<JobOutput> {
     let bytes = part.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
     let _buffers = output::hold_job_buffers(jobs, &part.family, 1, 0, bytes);
+    enter_stage(ThreadStage::FlushWriteLevel0);
     overwriting::sample_overwrites(jobs, &part.family, &part.memtables);
     let begun_us = jobs.context.env.clock.now_us();
     let mut output = write_level0(

@@ -125,6 +125,18 @@ pub(in crate::db) struct Inherited {
     pub(in crate::db) file_creation_time: u64,
     /// Up to which sequence number the inputs say that tables had all writes of the family.
     pub(in crate::db) flushed_until: SequenceNumber,
+    /// In a worker, what the database says of it that ordered the compaction.
+    pub(in crate::db) ordered_flushed_until: Option<SequenceNumber>,
+}
+
+/// Up to which sequence number a version's tables have all writes of the family. One that was taken
+/// in may have a larger number than what is in memory, as far as that was replayed; what was
+/// written since then has larger ones than the version's tables.
+pub(in crate::db) fn flushed_until(family: &Family, version: &Version) -> SequenceNumber {
+    let now = family.current.load();
+    let in_memory = now.generations().filter_map(|mem| mem.first_sequence()).min();
+    let largest = version.largest_seqno();
+    in_memory.map_or(largest, |oldest| largest.min(oldest.saturating_sub(1)))
 }
 
 impl Inherited {
@@ -195,15 +207,12 @@ impl JobSpec {
         }
     }
 
-    /// Up to which sequence number tables have all writes of the family. One that was taken in may
-    /// have a larger number than what is in memory, as far as that was replayed; what was written
-    /// since then has larger ones than the version's tables. What the inputs say stays true, also
-    /// where nothing in the version has such a number any longer.
+    /// Up to which sequence number tables have all writes of the family. What the inputs say stays
+    /// true, also where nothing in the version has such a number any longer.
     pub(in crate::db) fn flushed_until(&self) -> SequenceNumber {
-        let now = self.family.current.load();
-        let in_memory = now.generations().filter_map(|mem| mem.first_sequence()).min();
-        let largest = self.version.largest_seqno();
-        let in_version = in_memory.map_or(largest, |oldest| largest.min(oldest.saturating_sub(1)));
+        // A worker has no memtables.
+        let ordered = self.inherited.ordered_flushed_until;
+        let in_version = ordered.unwrap_or_else(|| flushed_until(&self.family, &self.version));
         in_version.max(self.inherited.flushed_until)
     }
 
@@ -299,6 +308,9 @@ impl<'a> Unfinished<'a> {
             size: 0,
             count: 0,
             properties: None,
+            seqnos: (0, 0),
+            oldest_blob_file: None,
+            checksum: None,
             outcome: Ok(()),
         });
         Self {
@@ -385,6 +397,7 @@ impl<'a> Unfinished<'a> {
                     path: paths.blob(meta.number),
                     size: meta.total_bytes,
                     count: meta.total_count,
+                    checksum: meta.checksum(),
                     ..told.clone()
                 })
             });
@@ -397,6 +410,9 @@ impl<'a> Unfinished<'a> {
                     number: meta.number,
                     path: file_name::table(paths.directory(meta.path_id), meta.number),
                     size: meta.size,
+                    seqnos: (meta.smallest_seqno, meta.largest_seqno),
+                    oldest_blob_file: meta.oldest_blob_file,
+                    checksum: meta.checksum(),
                     count: properties.as_ref().map_or(0, |properties| properties.num_entries),
                     properties,
                     ..told.clone()

@@ -44,7 +44,9 @@ impl InformedFilter<'_> {
         if self.family.options.load().merge_operator.is_none() {
             return false;
         }
-        if self.reason == TableFileCreationReason::Recovery {
+        // A worker of a compaction service has no memtables.
+        let is_worker = self.inner.context.read_only;
+        if self.reason == TableFileCreationReason::Recovery || is_worker {
             return true;
         }
         // Not what is still being written: a snapshot may be taken meanwhile that does not see it,

@@ -17,10 +17,12 @@ pub(super) mod punch;
 mod range_cuts;
 #[cfg(test)]
 mod recycling_tests;
+pub(super) mod remote;
 mod room;
 mod steps;
 mod table_settings;
 mod table_writer;
+pub(super) mod tracking;
 mod write_buffers;
 pub(super) mod written;
 

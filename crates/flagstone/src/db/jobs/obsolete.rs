@@ -6,7 +6,7 @@
 //! is opened.
 
 use crate::base::{Result, Sometimes};
-use crate::db::jobs::Jobs;
+use crate::db::jobs::{Jobs, remote};
 use crate::db::tree::directories;
 use crate::manifest::ObsoleteFile;
 
@@ -112,6 +112,7 @@ impl Jobs {
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
     pub(in crate::db) fn remove_leftovers(&self) -> Result<()> {
         let active = self.pipeline.active_wal();
+        remote::remove_outputs(&*self.context.env.fs, &self.context.path);
         self.tree.remove_leftovers(active, directories::data_files(&self.tree)?, |number| {
             self.tables.forget_blob_file(number)
         })

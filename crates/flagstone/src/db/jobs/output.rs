@@ -34,11 +34,12 @@ use crate::db::jobs::placement::{BlobReads, OwnBlobFiles, Placement};
 use crate::db::jobs::range_cuts::key_cuts;
 use crate::db::jobs::steps::reason_of;
 use crate::db::jobs::table_writer::TableWriter;
+use crate::db::jobs::tracking;
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::check_not_canceled;
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::paused_work;
-use crate::env::{NewNames, Task, Turn, WritableFile};
+use crate::env::{NewNames, Task, ThreadStage, Turn, WritableFile, enter_stage};
 use crate::manifest::ObsoleteFile;
 use crate::options::{ColumnFamilyOptions, SubcompactionInfo};
 
@@ -209,10 +210,10 @@ impl Job<'_> {
         let (failure, count) = (Mutex::new(None), parts.len());
         let task = |(index, part)| {
             let (written, failure) = (&written, &failure);
-            let work = move || match self
-                .inner
-                .guarded("compaction", || self.run_told(part, index, count))
-            {
+            let work = move || match self.inner.guarded("compaction", || {
+                let _doing = tracking::begin_part(self.inner, self.spec);
+                self.run_told(part, index, count)
+            }) {
                 Ok(done) => written.lock()[index] = Some(done),
                 Err(error) => {
                     // The others' errors say no more than that they have stopped.
@@ -256,6 +257,9 @@ impl Job<'_> {
     /// Reads, judges and writes one part.
     fn run_part(&self, part: Part) -> Result<Written> {
         self.check_others()?;
+        if !self.spec.is_flush {
+            enter_stage(ThreadStage::CompactionProcess);
+        }
         let Self { inner, spec, options, .. } = self;
         let Part {
             range,

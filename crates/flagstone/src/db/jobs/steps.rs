@@ -8,7 +8,7 @@ use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, Sometimes};
 use crate::db::background::jobs_apart;
-use crate::db::jobs::{Jobs, deletions, punch, write_buffers};
+use crate::db::jobs::{Jobs, deletions, punch, tracking, write_buffers};
 use crate::db::tree::{Steps, damage};
 use crate::env::{JobLimits, Member, Next, Role, Seats, is_out_of_descriptors};
 use crate::options::BackgroundErrorReason;
@@ -30,6 +30,7 @@ impl Member for Jobs {
         if self.context.closing.load(Ordering::Acquire) {
             return Next::After(IDLE);
         }
+        tracking::list_worker(&self.context, role);
         damage::note_suspects(&self.tree);
         self.context.note_history();
         if role == Role::Flush {

@@ -12,3 +12,4 @@ pub(super) mod replay_inserts;
 pub(super) mod replayed;
 mod settled;
 mod wal_directory;
+pub(super) mod worker;

@@ -20,6 +20,7 @@ use crate::db::family::generation::Generation;
 use crate::db::family::{AtCommit, Family, SuperVersion};
 use crate::db::handle::Db;
 use crate::db::inner::{self, Shared};
+use crate::db::jobs::tracking;
 use crate::db::open_files;
 use crate::db::opening::following::check_no_follower;
 use crate::db::opening::moving::{at_one_time, hold_files};
@@ -33,7 +34,9 @@ use crate::db::tree::directories::{
 };
 use crate::db::tree::directory_owner::check_owner;
 use crate::db::tree::family_state::FamilyState;
-use crate::env::{Env, Names, check_direct_reads, check_direct_writes};
+use crate::env::{
+    Env, Names, ThreadOperation, ThreadStage, ThreadType, check_direct_reads, check_direct_writes,
+};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::memtable::ArenaPool;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, InfoLogLevel, Options};
@@ -244,6 +247,9 @@ impl Opening<'_> {
         }
         manifest::find_holes(&versions)?;
         let inner = Arc::new(self.assemble(versions));
+        let (operation, stage) = (ThreadOperation::DbOpen, ThreadStage::Unknown);
+        let details = || (String::new(), Vec::new());
+        let _doing = tracking::begin(&inner.context, ThreadType::User, operation, stage, details);
         inner.disk.hold_directory(lock);
         // Who lists the open databases meanwhile may keep the engine for longer than this thread.
         let opened = self.fill(&inner, &elsewhere, missing, meter);

@@ -75,6 +75,8 @@ impl DbInner {
         let mut inserts = Inserts::new(self, targets, with_threads, prepared);
         meter.replays(&wals);
         let mut filtered = FilteredRecords::begin(self);
+        let job = self.context.events.next_job();
+        self.context.log.recovery_started(job, wals.iter().map(|wal| wal.number.0));
         let outcome = replay(&files, oldest, mode, &reading, &mut |record| {
             meter.replaying(record.wal, record.offset, || {
                 (inserts.tables_written(), checks.checked())
@@ -97,6 +99,7 @@ impl DbInner {
         let replayed = outcome.next_sequence.filter(|_| !Mutant::ForgetReplayedSequence.is_on());
         let last = replayed.map_or(recorded, |next| recorded.max(next.saturating_sub(1)));
         let replayed = wals.len();
+        self.context.log.recovery_finished(job);
         self.context.log.info(|| format!("replayed {replayed} WALs, up to sequence number {last}"));
         self.pipeline.set_last_sequence(last);
         self.tree.record_sequence(last);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
-use crate::base::{Code, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, Sometimes, SubCode};
+use crate::base::{
+    Code, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes, SubCode,
+};
 use crate::compaction::pick::{CompactionPlan, CompactionReason};
 use crate::db::family::Family;
 use crate::db::tree::state::State;
@@ -39,6 +41,19 @@ pub(in crate::db) struct CompactionJob {
     pub(in crate::db) told: Mutex<Option<JobInfo>>,
     /// Versions with newer timestamps go.
     pub(in crate::db) trim: Option<Vec<u8>>,
+    pub(in crate::db) remote: Remote,
+}
+
+/// What a compaction service has to do with a compaction.
+#[derive(Default)]
+pub(in crate::db) struct Remote {
+    /// In a worker, up to which sequence number tables have all writes of the family, as the
+    /// database says that ordered the compaction.
+    pub(in crate::db) flushed_until: Option<SequenceNumber>,
+    /// What the service calls the job whose result is to be installed.
+    pub(in crate::db) scheduled: Mutex<Option<String>>,
+    /// The service has given the job up: it is planned anew after a pause.
+    pub(in crate::db) is_put_off: AtomicBool,
 }
 
 impl CompactionJob {
@@ -63,6 +78,7 @@ impl CompactionJob {
             is_reported: false,
             told: Mutex::default(),
             trim: None,
+            remote: Remote::default(),
         }
     }
 }

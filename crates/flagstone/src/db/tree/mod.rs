@@ -359,6 +359,11 @@ impl Tree {
         self.announce_work(&mut state);
     }
 
+    /// The number and the bytes of the MANIFEST that has all changes up to now, if there is one.
+    pub(in crate::db) fn manifest_on_disk(&self) -> Option<(FileNumber, u64)> {
+        self.state.lock().versions.manifest_on_disk()
+    }
+
     /// What the oldest snapshot sees; all there is, if there is none.
     pub(in crate::db) fn oldest_snapshot(&self) -> SequenceNumber {
         self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence)

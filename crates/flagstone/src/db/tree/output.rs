@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{DataPaths, FileNumber, timestamp};
+use crate::base::{DataPaths, FileNumber, SequenceNumber, timestamp};
 use crate::blob::GarbageDelta;
 use crate::compaction::KeyError;
 use crate::compaction::pick::DeletedRanges;
@@ -31,6 +31,8 @@ pub(in crate::db) struct JobOutput {
     pub(in crate::db) settled: Vec<FileNumber>,
     /// Whether a filter made keys go, or older versions of them come back.
     pub(in crate::db) is_filtered: bool,
+    /// Whether a worker of a compaction service wrote them.
+    pub(in crate::db) is_remote: bool,
     /// The first faults of keys; [`JobCounts::key_faults`] counts all.
     pub(in crate::db) key_faults: Vec<KeyError>,
     pub(in crate::db) counts: JobCounts,
@@ -53,6 +55,8 @@ pub(in crate::db) struct JobCounts {
     pub(in crate::db) entries_read: u64,
     /// Faults of keys.
     pub(in crate::db) key_faults: u64,
+    /// Parts that the whole job ran in. Parts leave it at 0.
+    pub(in crate::db) subcompactions: u64,
     /// How long the whole job took, in microseconds. Parts of a job leave it at 0.
     pub(in crate::db) micros: u64,
 }
@@ -83,6 +87,14 @@ impl JobOutput {
         self.counts.absorb(later.counts);
         self.is_filtered |= later.is_filtered;
         self.key_faults.extend(later.key_faults);
+    }
+
+    /// Notes which tables another rewriting would not change: those at the bottom that keep sequence
+    /// numbers which all snapshots see, as the oldest was `released` before the job listed them.
+    pub(in crate::db) fn settle(&mut self, bottommost: bool, released: SequenceNumber) {
+        let is_settled = |table: &&FileMetadata| (1..released).contains(&table.largest_seqno);
+        let kept = self.tables.iter().filter(|_| bottommost).filter(is_settled);
+        self.settled = kept.map(|table| table.number).collect();
     }
 
     /// What was written by the job.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{Code, Error, FileNumber, Result, file_name};
+use crate::base::{Code, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, file_name};
 use crate::compaction::pick::percent_to_delay;
 use crate::db::events::{Event, thread_id};
 use crate::db::family::Family;
@@ -17,7 +17,7 @@ use crate::db::tree::state::State;
 use crate::manifest::{FileMetadata, TableFile};
 use crate::options::{
     BackgroundJobPressure, BlobFileInfo, BlobGarbageInfo, FlushReason, JobInfo, JobReason,
-    JobStats, MemtableInfo, TableInfo,
+    JobStats, MemtableFigures, MemtableInfo, TableInfo, TreeShape,
 };
 use crate::sst::TableProperties;
 
@@ -70,6 +70,29 @@ pub(in crate::db) fn end_compaction(tree: &Tree, state: &mut State) {
     note_job_ended(tree, state);
 }
 
+fn figures_of(memtables: &[Arc<Generation>]) -> MemtableFigures {
+    let mut figures = MemtableFigures { count: memtables.len(), ..MemtableFigures::default() };
+    for memtable in memtables {
+        figures.entries += memtable.num_entries();
+        figures.deletes += memtable.num_deletes();
+        figures.range_deletes += memtable.num_range_tombstones() as u64;
+        figures.data_bytes += memtable.data_size();
+        figures.memory_bytes += memtable.memory_usage() as u64;
+    }
+    figures
+}
+
+fn shape_of(family: &Family) -> TreeShape {
+    let current = family.current.load();
+    let blobs = &current.version.blob_files;
+    let ends = blobs.keys().next().zip(blobs.keys().next_back());
+    TreeShape {
+        tables_per_level: current.version.levels.iter().map(Vec::len).collect(),
+        blob_files: ends.map(|(first, last)| (*first, *last)),
+        immutable_memtables: current.immutable.len(),
+    }
+}
+
 /// What a flush of one family begins with.
 pub(in crate::db) fn flush_begun(part: &FlushPart) -> JobInfo {
     let FlushPart { family, .. } = part;
@@ -89,7 +112,7 @@ pub(in crate::db) fn flush_begun(part: &FlushPart) -> JobInfo {
         blob_garbage: Vec::new(),
         compression: leveled_settings(&options, paths).compression_of(0, 1, false),
         blob_compression: options.blob_compression(),
-        stats: JobStats::default(),
+        stats: JobStats { memtables: figures_of(&part.memtables), ..JobStats::default() },
         outcome: Ok(()),
     }
 }
@@ -174,7 +197,10 @@ pub(in crate::db) fn job_written(
             key_faults: counts.key_faults,
             relocated_blobs: counts.relocated_blobs,
             relocated_bytes: counts.relocated_bytes,
+            is_remote: output.is_remote,
             stall: tree.control.condition(),
+            shape: shape_of(family),
+            subcompactions: counts.subcompactions,
             level0_files: family.current.load().version.levels[0].len(),
             ..begun.stats
         },
@@ -224,7 +250,9 @@ pub(in crate::db) fn note_begun(
     properties: impl Fn(&TableFile) -> Option<Arc<TableProperties>>,
 ) {
     if tree.context.events.has_listeners() || job.is_reported {
-        let info = compaction_begun(job, tree.context.events.next_job(), properties);
+        let mut info = compaction_begun(job, tree.context.events.next_job(), properties);
+        info.stats.oldest_snapshot =
+            Some(tree.oldest_snapshot()).filter(|oldest| *oldest != MAX_SEQUENCE_NUMBER);
         *job.told.lock() = Some(info.clone());
         tree.context.events.note(|| Event::CompactionBegun(info));
     }
