@@ -1,7 +1,6 @@
 //! What the threads that work for databases do now (RocksDB's `GetThreadList`).
 //!
-//! A database with `enable_thread_tracking` has its threads listed. Others pay nothing: they ask one
-//! option a job.
+//! A database with `enable_thread_tracking` has its threads listed. Others ask one option a job.
 //!
 //! **Thread safety.** A lock guards the list, and one each thread's entry. Both are held for a look
 //! or a change, and may be taken under any of the engine's locks.

@@ -1,9 +1,10 @@
 //! What a database tells of itself.
 //!
 //! - To an [`EventListener`](crate::EventListener): of flushes and compactions ([`JobInfo`] with
-//!   [`JobReason`], [`JobStats`], [`MemtableFigures`], [`TreeShape`], [`TableInfo`], [`BlobFileInfo`], [`BlobGarbageInfo`];
-//!   [`SubcompactionInfo`], [`ManualFlushInfo`], [`MemtableInfo`], [`BackgroundJobPressure`]), of
-//!   files ([`FileCreationInfo`], [`FileInfo`], [`FileOperationInfo`]), of errors
+//!   [`JobReason`], [`JobStats`], [`MemtableFigures`], [`TreeShape`], [`TableInfo`],
+//!   [`BlobFileInfo`], [`BlobGarbageInfo`]; [`SubcompactionInfo`], [`ManualFlushInfo`],
+//!   [`MemtableInfo`], [`BackgroundJobPressure`]), of files ([`FileCreationInfo`], [`FileInfo`],
+//!   [`FileOperationInfo`]), of errors
 //!   ([`BackgroundErrorReason`], [`ErrorRecoveryInfo`]), and [`StallCondition`],
 //!   [`WalReserveInfo`], [`DamagedFile`], [`KeyFault`], [`IngestionInfo`]
 //! - When it is opened: [`OpenProgress`]; of options that it does not act on: [`KeptSetting`],

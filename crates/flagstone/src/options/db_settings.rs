@@ -22,7 +22,7 @@ settings! {
     /// Checks at open that every file named in the MANIFEST exists, and that every table has the
     /// size recorded there.
     fixed paranoid_checks: bool = true;
-    /// Lists what the threads that work for the database do, in [`thread_list`](crate::thread_list).
+    /// Lists what threads do for the database, in [`thread_list`](crate::thread_list).
     fixed enable_thread_tracking: bool = false;
     /// Limit on open files; -1 for none. Readers keep up to this many table and blob files open,
     /// less ten that are left to WALs and the like. Values from 0 to 19 count as 20. The index and

@@ -13,8 +13,12 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
     }
     let is_of_worker =
         failure.path.components().any(|part| part.as_os_str() == "remote_compactions");
-    if is_of_worker && matches!(failure.call, Call::List | Call::RemoveDirectory) {
-        return Some("what a worker leaves is removed when the database is opened next");
+    match failure.call {
+        Call::List | Call::RemoveDirectory if is_of_worker => {
+            return Some("what a worker leaves is removed when the database is opened next");
+        }
+        Call::Move if is_of_worker => return Some("what cannot be moved is copied"),
+        _ => {}
     }
     match (failure.call, sort) {
         (Call::Remove, _) => {

@@ -11,8 +11,13 @@ use flagstone::compaction::remote::{
 };
 use flagstone::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, VersionEdit};
 
+/// Orders and results: neither target takes one for the other.
+pub fn messages() -> Vec<Vec<u8>> {
+    [orders(), results()].concat()
+}
+
 /// An order.
-pub fn orders() -> Vec<Vec<u8>> {
+fn orders() -> Vec<Vec<u8>> {
     let file = OrderedFile { number: FileNumber(9), size: 4096 };
     let order = CompactionOrder {
         token: [1; 16],
@@ -45,7 +50,7 @@ pub fn orders() -> Vec<Vec<u8>> {
 }
 
 /// Results.
-pub fn results() -> Vec<Vec<u8>> {
+fn results() -> Vec<Vec<u8>> {
     let bound = |key: &[u8]| InternalKeyBuf::new(key, 1, ValueType::Value);
     let table = FileMetadata {
         number: FileNumber(20),

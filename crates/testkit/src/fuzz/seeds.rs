@@ -56,8 +56,7 @@ pub fn seeds(name: &str) -> Seeds {
     match name {
         "apply" => histories(),
         "backup_meta" => backups::sound(),
-        "compaction_order" => remote::orders(),
-        "compaction_result" => remote::results(),
+        "compaction_order" | "compaction_result" => remote::messages(),
         "batch" => vec![batch().into_bytes(), WriteBatch::new().into_bytes()],
         "blob_file" => with_head(&[30, 0, 0, 40, 0, 0, 1, b'k'], files_of("blob")),
         "blob_index" => vec![blob_index()],

@@ -242,6 +242,9 @@ impl Job<'_> {
 
     /// Runs a part, and tells those who listen of it if it is one of a compaction.
     fn run_told(&self, part: Part, index: usize, count: usize) -> Result<Written> {
+        if !self.spec.is_flush {
+            enter_stage(ThreadStage::CompactionProcess);
+        }
         let Some(told) = self.spec.told.part(index, count) else { return self.run_part(part) };
         let events = &self.inner.context.events;
         events.note(|| Event::SubcompactionBegun(told.clone()));
@@ -257,9 +260,6 @@ impl Job<'_> {
     /// Reads, judges and writes one part.
     fn run_part(&self, part: Part) -> Result<Written> {
         self.check_others()?;
-        if !self.spec.is_flush {
-            enter_stage(ThreadStage::CompactionProcess);
-        }
         let Self { inner, spec, options, .. } = self;
         let Part {
             range,

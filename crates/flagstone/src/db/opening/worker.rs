@@ -6,10 +6,10 @@
 //! 3. Take the snapshots of the order; run the compaction as the database would.
 //! 4. Sum up the bytes of the new files, and describe them.
 //!
-//! **Proof** that a state is good enough which is newer than the one that the database planned from.
-//! The inputs are marked there, so they stay. What lies below the output may have gone down, or gone
-//! altogether, by edits that are durable; no older version of a key comes from elsewhere to
-//! below the output. So an entry that is dropped, as nothing lies below it, hides nothing.
+//! **Proof** that a newer state will do than the one that the database planned from. The inputs are
+//! marked there, so they stay. What lies below the output may have gone down, or gone altogether,
+//! by edits that are durable; no older version of a key comes to below the output from elsewhere.
+//! So an entry that is dropped because nothing lies below it hides nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -89,8 +89,9 @@ impl JobOutput {
         self.key_faults.extend(later.key_faults);
     }
 
-    /// Notes which tables another rewriting would not change: those at the bottom that keep sequence
-    /// numbers which all snapshots see, as the oldest was `released` before the job listed them.
+    /// Notes which tables another rewriting would not change: those at the bottom that keep
+    /// sequence numbers which all snapshots see, as the oldest was `released` before the job listed
+    /// them.
     pub(in crate::db) fn settle(&mut self, bottommost: bool, released: SequenceNumber) {
         let is_settled = |table: &&FileMetadata| (1..released).contains(&table.largest_seqno);
         let kept = self.tables.iter().filter(|_| bottommost).filter(is_settled);

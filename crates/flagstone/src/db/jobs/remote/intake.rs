@@ -158,7 +158,8 @@ impl Intake<'_> {
         })
     }
 
-    /// Syncs a file that was moved. As for other outputs, a failure poisons, unless the disk is full.
+    /// Syncs a file that was moved. As for other outputs, a failure poisons, unless the disk is
+    /// full.
     fn sync(&self, path: &Path) -> Result<()> {
         let file = self.jobs.context.env.fs.reopen_writable(path)?;
         file.sync().inspect_err(|error| {

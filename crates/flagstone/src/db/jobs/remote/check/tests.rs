@@ -112,7 +112,9 @@ fn wrong(change: impl FnOnce(&mut CompactionResult)) -> Option<String> {
 fn a_good_result_passes() {
     assert_eq!(wrong(|_| {}), None);
     assert_eq!(
-        wrong(|result| *result = CompactionResult { token: [7; 16], ..CompactionResult::default() }),
+        wrong(|result| {
+            *result = CompactionResult { token: [7; 16], ..CompactionResult::default() };
+        }),
         None,
         "all was deleted"
     );
