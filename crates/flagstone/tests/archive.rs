@@ -50,6 +50,8 @@ fn what_was_flushed_can_still_be_read_along() {
     let kept = archived(&db);
     assert_eq!(kept.len(), 5);
     assert!(kept.is_sorted_by_key(|wal| wal.number));
+    let starts = kept.iter().map(|wal| db.start_of_wal(wal).unwrap());
+    assert!(starts.eq((1..=5).map(Some)), "each has one write");
     assert!(
         kept.iter().all(|wal| wal.path.starts_with("/db/archive") && records(&options, wal) >= 1)
     );

@@ -18,7 +18,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, FileSystemAround};
 use flagstone::options::{
     BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, CompactionControl,
-    Options, ReadOptions,
+    Options, ReadOptions, SizeApproximationOptions,
 };
 use testkit::settings;
 
@@ -102,6 +102,66 @@ fn chosen_tables_go_where_they_are_sent() {
     assert!(written.len() > 2, "{written:?}");
     assert!(db.get("042").unwrap().unwrap().starts_with(b"2 "));
     sound(&db);
+}
+
+#[test]
+fn a_caller_learns_what_a_compaction_read_and_wrote() {
+    let db = filled(&options(&[]), 3);
+    let (family, how) = (db.default_column_family(), CompactFilesOptions::default());
+    let chosen = tables(&db);
+    let job = db.compact_files_reported(family, &numbers(&chosen), 1, &how).unwrap();
+    let read: Vec<_> = job.inputs.iter().map(|table| table.number).collect();
+    assert_eq!((read.len(), job.output_level, job.stats.is_manual), (3, 1, true));
+    assert!(job.inputs.iter().all(|table| table.properties.is_some()));
+    let written = tables(&db);
+    assert_eq!(job.tables.len(), written.len());
+    for (told, listed) in job.tables.iter().zip(&written) {
+        assert_eq!((told.number, &told.path), (listed.number, &listed.path));
+        assert_eq!(told.key_range, (listed.smallest.clone(), listed.largest.clone()));
+    }
+    let again = db.compact_files_reported(family, &read, 1, &how).unwrap_err();
+    assert_eq!(again.code(), Code::InvalidArgument);
+}
+
+#[test]
+fn sizes_of_ranges_may_be_wrong_by_as_much_as_is_said() {
+    let mut options = options(&[("enable_blob_files", "true"), ("min_blob_size", "1000")]);
+    options.cf.settings.target_file_size_base = 1 << 20;
+    let db = Db::open("/db", &options).unwrap();
+    for table in 0..20u8 {
+        for key in 0..50u8 {
+            db.put([table, key], vec![key; 900]).unwrap();
+        }
+        db.put([table, 50], vec![b'b'; 5_000]).unwrap();
+        db.flush_all().unwrap();
+    }
+    let size = |range: (&[u8], &[u8]), sizes: SizeApproximationOptions| {
+        db.approximate_sizes(db.default_column_family(), &[range], &sizes).unwrap()[0]
+    };
+    let range = (&[0, 25][..], &[19, 25][..]);
+    let exact = size(range, SizeApproximationOptions::default());
+    let margin = SizeApproximationOptions {
+        files_size_error_margin: 0.2,
+        ..SizeApproximationOptions::default()
+    };
+    let about = size(range, margin);
+    let (ends, within): (Vec<_>, Vec<_>) =
+        tables(&db).into_iter().partition(|file| file.smallest[0] % 19 == 0);
+    let sum = |files: &[LiveFile]| files.iter().map(|file| file.size).sum::<u64>();
+    assert_eq!((ends.len(), about), (2, sum(&within) + sum(&ends) / 2), "half of the ends counts");
+    assert!(about.abs_diff(exact) <= sum(&ends) / 2, "{about}, not {exact}");
+
+    let blobs = SizeApproximationOptions {
+        include_files: false,
+        include_blob_files: true,
+        ..SizeApproximationOptions::default()
+    };
+    let all: u64 =
+        db.live_files().iter().filter(|file| file.level.is_none()).map(|file| file.size).sum();
+    let found = size((&[0], &[20]), blobs);
+    assert!(all > 100_000 && found.abs_diff(all) < all / 100, "{found} of {all}");
+    assert!(size((&[0], &[10]), blobs).abs_diff(all / 2) < all / 20);
+    assert_eq!(size((&[30], &[40]), blobs), 0);
 }
 
 #[test]
