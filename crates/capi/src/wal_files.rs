@@ -38,7 +38,7 @@ const ARCHIVED: i32 = 0;
 const ALIVE: i32 = 1;
 
 impl WalFile {
-    fn of(db: &Db, file: &EngineFile) -> Result<Self> {
+    fn of(db: &Db, file: &EngineFile) -> flagstone::Result<Self> {
         let name = Path::new(file.path.file_name().unwrap_or_default());
         let name = if file.is_in_archive() { Path::new("archive").join(name) } else { name.into() };
         let path = [b"/", name.as_os_str().as_bytes()].concat();
@@ -65,10 +65,10 @@ impl InArchive for EngineFile {
 }
 
 /// A WAL that was archived or removed between the list and the look into it is left out.
-fn present(file: Result<WalFile>) -> Result<Option<WalFile>> {
+fn present(file: flagstone::Result<WalFile>) -> Result<Option<WalFile>> {
     match file {
-        Err(error) if error.as_ref().contains("No such file") => Ok(None),
-        file => file.map(Some),
+        Err(error) if error.is_not_found() => Ok(None),
+        file => Ok(Some(file?)),
     }
 }
 
