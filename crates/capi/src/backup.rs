@@ -13,6 +13,7 @@ use crate::db::Db;
 use crate::env::Env;
 use crate::options::Options;
 use crate::options_groups::Limiter;
+use crate::report::with_nul;
 use flagstone_rocksdb::parts::engine_env;
 
 /// A directory of backups.
@@ -164,9 +165,9 @@ fn progress(state: State, callback: OnProgress) -> backup::ProgressCallback {
 fn excluding(state: State, callback: Excludes) -> backup::ExcludeFilesCallback {
     Arc::new(move |files| {
         for file in files {
-            let name = &file.relative_file;
+            let name = with_nul(file.relative_file.as_bytes());
             file.exclude_decision = calling("a callback for files of a backup", || {
-                callback(state.pointer(), name.as_ptr().cast(), name.len()) != 0
+                callback(state.pointer(), name.as_ptr().cast(), name.len() - 1) != 0
             });
         }
     })

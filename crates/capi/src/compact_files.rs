@@ -176,7 +176,7 @@ fn tell(
     let paths = job.tables.iter().map(|table| table.path.as_os_str().as_encoded_bytes());
     if names.wants() {
         let texts: Vec<_> = paths.map(copied_text).collect();
-        names.set(copied_array(&texts));
+        names.set(if texts.is_empty() { std::ptr::null_mut() } else { copied_array(&texts) });
     }
     len.set(if names.wants() { job.tables.len() } else { 0 });
     if let Some(info) = info.nullable()? {

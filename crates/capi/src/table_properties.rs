@@ -282,12 +282,14 @@ c_api! {
     }
 }
 
+c_api! {
+    fn rocksdb_table_properties_uncompressed_data_size(info: &Properties) -> u64 {
+        info.number("rocksdb.uncompressed.data.size")
+    }
+}
+
 // What RocksDB knows only of a table that it is writing.
 c_api! {
-    fn rocksdb_table_properties_uncompressed_data_size(_info: &Properties) -> u64 {
-        0
-    }
-
     fn rocksdb_table_properties_external_sst_file_global_seqno_offset(_info: &Properties) -> u64 {
         0
     }

@@ -1,15 +1,18 @@
 //! Filters that decide which records of WALs an opening replays.
 
 use std::ffi::{c_char, c_int, c_ulonglong, c_void};
+use std::path::Path;
 use std::sync::Arc;
 
-use flagstone::base::{FileNumber, file_name};
+use flagstone::base::FileNumber;
 use flagstone::options::{ReplayedFamily, WalDecision};
 
 use crate::abi::{Destructor, State, Tagged, calling, handles, make, name, take, unmake};
 use crate::api::{c_api, destroys};
 use crate::batch::Batch;
+use crate::components::NameCallback;
 use crate::options::Options;
+use crate::report::with_nul;
 
 /// Is told the families: their numbers and first WALs, how many; their names, the lengths of
 /// these, their numbers, how many.
@@ -63,7 +66,9 @@ impl flagstone::WalFilter for CWalFilter {
         let Some(callback) = self.families else { return };
         let ids: Vec<u32> = families.iter().map(|family| family.id.0).collect();
         let wals: Vec<u64> = families.iter().map(|family| family.log_number.0).collect();
-        let names: Vec<_> = families.iter().map(|family| family.name.as_ptr().cast()).collect();
+        let texts: Vec<_> =
+            families.iter().map(|family| with_nul(family.name.as_bytes())).collect();
+        let names: Vec<_> = texts.iter().map(|name| name.as_ptr().cast()).collect();
         let lengths: Vec<_> = families.iter().map(|family| family.name.len()).collect();
         calling("a WAL filter", || {
             let (state, len) = (self.state.pointer(), families.len());
@@ -72,15 +77,14 @@ impl flagstone::WalFilter for CWalFilter {
         });
     }
 
-    fn record(&self, wal: FileNumber, batch: &flagstone::WriteBatch) -> WalDecision {
+    fn record(&self, wal: FileNumber, path: &Path, batch: &flagstone::WriteBatch) -> WalDecision {
         let Some(callback) = self.record else { return WalDecision::Replay };
-        let file = file_name::wal(std::path::Path::new(""), wal);
-        let file = file.as_os_str().as_encoded_bytes();
+        let file = with_nul(path.as_os_str().as_encoded_bytes());
         let (old, new) = (make(Batch::of(batch.clone())), make(Batch::default()));
         let mut is_changed = 0u8;
         let number = calling("a WAL filter", || {
             let (state, text) = (self.state.pointer(), file.as_ptr().cast());
-            callback(state, wal.0, text, file.len(), old, new, &raw mut is_changed)
+            callback(state, wal.0, text, file.len() - 1, old, new, &raw mut is_changed)
         });
         unmake(old);
         let replaced = take(new).filter(|_| is_changed != 0);
@@ -94,7 +98,7 @@ fn decision(number: c_int, replaced: Option<Batch>) -> WalDecision {
         // What could not be added to the batch must not get lost.
         (CONTINUE_PROCESSING, Some(batch)) => match batch.checked() {
             Ok(operations) => WalDecision::Replace(operations.clone()),
-            Err(_) => WalDecision::Damaged,
+            Err(error) => WalDecision::Fail(error),
         },
         (IGNORE_CURRENT_RECORD, _) => WalDecision::LeaveOut,
         (STOP_REPLAY, _) => WalDecision::Stop,
@@ -109,10 +113,10 @@ fn decision(number: c_int, replaced: Option<Batch>) -> WalDecision {
 c_api! {
     fn rocksdb_walfilter_create(
         state: *mut c_void, destructor: Option<Destructor>, families: Option<OnFamilies>,
-        record: Option<OnRecord>, name_of: extern "C-unwind" fn(*mut c_void) -> *const c_char
+        record: Option<OnRecord>, name_of: Option<NameCallback>
     ) -> *mut Tagged<WalFilter> {
         let state = State::new(state, destructor);
-        let name = name(name_of, &state);
+        let name = name_of.map_or_else(String::new, |name_of| name(name_of, &state));
         make(WalFilter(Arc::new(CWalFilter { state, name, families, record })))
     }
 

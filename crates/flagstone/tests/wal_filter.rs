@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::disallowed_methods, reason = "it copies what a process leaves that is killed")]
 
+use std::path::Path;
 use std::sync::Arc;
 
-use flagstone::base::{Code, FileNumber};
+use flagstone::base::{Code, Error, FileNumber};
 use flagstone::db::Db;
 use flagstone::options::{Options, ReplayedFamily, WalDecision, WalFilter};
 use flagstone::{Operation, RecoveryMode, WriteBatch};
@@ -30,7 +31,8 @@ impl WalFilter for ByKey {
         self.families.lock().extend_from_slice(families);
     }
 
-    fn record(&self, _wal: FileNumber, batch: &WriteBatch) -> WalDecision {
+    fn record(&self, wal: FileNumber, path: &Path, batch: &WriteBatch) -> WalDecision {
+        assert!(path.ends_with(format!("{:06}.log", wal.0)) && path.exists(), "{path:?}");
         *self.records.lock() += 1;
         match batch.iter().next().unwrap().unwrap() {
             Operation::Put { key, .. } | Operation::BlobIndex { key, .. } => (self.decide)(key),
@@ -119,6 +121,31 @@ fn a_large_value_passes() {
     );
 }
 
+/// A filter sees that it is in a blob file, and has nothing to put in its place.
+#[test]
+fn a_record_with_a_large_value_is_not_replaced() {
+    let directory = written();
+    let replaced = by_key(|key| match key {
+        b"d" => WalDecision::Replace(WriteBatch::new()),
+        _ => WalDecision::Replay,
+    });
+    let mut filtered = options();
+    filtered.wal_filter = Some(replaced);
+    let refused = open(&directory, &filtered).unwrap_err();
+    assert_eq!(refused.code(), Code::NotSupported, "{refused}");
+    assert_eq!(shown(&open(&directory, &options()).unwrap()), "a=old b=old c=old d=ddd e=old");
+}
+
+#[test]
+fn a_filter_can_fail_the_opening() {
+    let directory = written();
+    let mut filtered = options();
+    filtered.wal_filter = Some(by_key(|_| WalDecision::Fail(Error::incomplete("not yet"))));
+    let refused = open(&directory, &filtered).unwrap_err();
+    assert_eq!(refused.code(), Code::Incomplete, "{refused}");
+    assert_eq!(shown(&open(&directory, &options()).unwrap()), "a=old b=old c=old d=ddd e=old");
+}
+
 #[test]
 fn a_filter_ends_the_replay() {
     let directory = written();
@@ -201,7 +228,7 @@ fn the_decision_of_a_prepared_transaction_stays() {
         fn name(&self) -> &str {
             "nothing"
         }
-        fn record(&self, _wal: FileNumber, _batch: &WriteBatch) -> WalDecision {
+        fn record(&self, _wal: FileNumber, _path: &Path, _batch: &WriteBatch) -> WalDecision {
             WalDecision::LeaveOut
         }
     }

@@ -1,6 +1,8 @@
 //! Which records of WALs an opening replays.
 
-use crate::base::{ColumnFamilyId, FileNumber};
+use std::path::Path;
+
+use crate::base::{ColumnFamilyId, Error, FileNumber};
 use crate::batch::WriteBatch;
 
 /// Decides, while a database is opened, what becomes of each record that its WALs still hold
@@ -12,14 +14,17 @@ pub trait WalFilter: Send + Sync {
     /// Its name, for messages.
     fn name(&self) -> &str;
 
-    /// Called once before the first record, with all families. A family ignores the records of WALs
-    /// before its `log_number`, because its tables have them.
+    /// A replay begins, with all families. A family ignores the records of WALs before its
+    /// `log_number`, because its tables have them. An opening for reading beside a writer may begin
+    /// several times.
     fn families(&self, _families: &[ReplayedFamily]) {}
 
-    /// What becomes of the record `batch`, which stands in this WAL. Called in the order of
-    /// writing, in the opening thread. A record may hold several batches that were written
-    /// together. Records without operations are not shown.
-    fn record(&self, wal: FileNumber, batch: &WriteBatch) -> WalDecision;
+    /// What becomes of the record `batch`, which stands in WAL number `wal` at `path`. Called in
+    /// the order of writing, in the opening thread. A record may hold several batches that were
+    /// written together. A value that is in a blob file already is an
+    /// [`Operation::BlobIndex`](crate::batch::Operation::BlobIndex). Records without operations are
+    /// not shown.
+    fn record(&self, wal: FileNumber, path: &Path, batch: &WriteBatch) -> WalDecision;
 }
 
 /// A family as a [`WalFilter`] sees it.
@@ -48,10 +53,13 @@ pub enum WalDecision {
     Replay,
     /// It is left out.
     LeaveOut,
-    /// These operations are replayed instead. There may not be more than the record has.
+    /// These operations are replayed instead. There may not be more than the record has, and a
+    /// record with values in blob files cannot be replaced: the opening fails then.
     Replace(WriteBatch),
     /// It and all records after it are left out.
     Stop,
     /// It is damaged: `wal_recovery_mode` says what follows.
     Damaged,
+    /// The opening fails with this error.
+    Fail(Error),
 }

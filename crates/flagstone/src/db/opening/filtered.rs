@@ -9,24 +9,26 @@
 //! 4. Records that prepare or decide transactions stay: what other records say of them would have
 //!    no meaning without them.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Error, Result};
+use crate::base::{Error, FileNumber, Result, file_name};
 use crate::batch::{BatchView, WriteBatch};
 use crate::db::DbInner;
 use crate::options::{RecoveryMode, ReplayedFamily, WalDecision, WalFilter};
 use crate::wal::{Applied, ReplayRecord, is_plain};
 
 /// The records of a replay, as far as a filter lets them pass.
-pub(in crate::db) struct FilteredRecords {
+pub(in crate::db) struct FilteredRecords<'a> {
+    inner: &'a DbInner,
     filter: Arc<dyn WalFilter>,
     mode: RecoveryMode,
     has_stopped: bool,
 }
 
-impl FilteredRecords {
+impl<'a> FilteredRecords<'a> {
     /// Begins with the families of a database; nothing without a filter.
-    pub(in crate::db) fn begin(inner: &DbInner) -> Option<Self> {
+    pub(in crate::db) fn begin(inner: &'a DbInner) -> Option<Self> {
         let settings = inner.context.settings.load();
         let filter = settings.wal_filter.clone()?;
         inner.context.log.info(|| format!("WAL filter '{}'", filter.name()));
@@ -36,7 +38,7 @@ impl FilteredRecords {
             .map(|(family, log)| ReplayedFamily::new(family.id, &family.name, *log))
             .collect();
         filter.families(&told);
-        Some(Self { filter, mode: settings.wal_recovery_mode, has_stopped: false })
+        Some(Self { inner, filter, mode: settings.wal_recovery_mode, has_stopped: false })
     }
 
     /// Asks the filter about a record, and applies what is to be applied of it.
@@ -72,19 +74,28 @@ impl FilteredRecords {
             return Ok(WalDecision::LeaveOut);
         }
         let batch = WriteBatch::from_bytes(record.batch.data().to_vec())?;
-        let decision = match self.filter.record(record.wal, &batch) {
-            WalDecision::Damaged => self.judge_damage()?,
+        let path = file_name::wal(&self.inner.context.wal_directory, record.wal);
+        let decision = match self.filter.record(record.wal, &path, &batch) {
+            WalDecision::Damaged => self.judge_damage(record.wal, &path)?,
+            WalDecision::Fail(error) => return Err(self.refusal(error)),
             decision => decision,
         };
         self.has_stopped = matches!(decision, WalDecision::Stop);
         Ok(decision)
     }
 
-    fn judge_damage(&self) -> Result<WalDecision> {
+    /// If history ends at damage, no family may hold, in tables, writes from behind it.
+    fn judge_damage(&self, wal: FileNumber, path: &Path) -> Result<WalDecision> {
+        let found = |what: String| Err(self.refusal(Error::corruption(what).at(path)));
         match self.mode {
             RecoveryMode::SkipAnyCorruptedRecords => Ok(WalDecision::LeaveOut),
-            RecoveryMode::PointInTimeRecovery => Ok(WalDecision::Stop),
-            _ => Err(self.refusal(Error::corruption("a WAL filter found damage"))),
+            RecoveryMode::PointInTimeRecovery => match self.inner.tree.family_ahead_of(wal) {
+                None => Ok(WalDecision::Stop),
+                Some(family) => {
+                    found(format!("column family '{family}' is ahead of the damage that was found"))
+                }
+            },
+            _ => found("damage was found".to_string()),
         }
     }
 
@@ -98,6 +109,10 @@ impl FilteredRecords {
         if new > old {
             let message = format!("a WAL filter replaces {old} operations by {new}");
             return Err(self.refusal(Error::invalid_argument(message)));
+        }
+        if record.summary.names_blobs {
+            let message = "a record with values in blob files cannot be replaced";
+            return Err(self.refusal(Error::not_supported(message)));
         }
         batch.set_sequence(record.batch.sequence());
         let piece = Arc::new(batch.into_bytes());
