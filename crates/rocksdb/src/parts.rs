@@ -2,7 +2,7 @@
 
 use flagstone::options::BlockCache;
 
-use crate::{Cache, Env, WriteBatch, WriteBufferManager};
+use crate::{Cache, Env, WriteBufferManager};
 
 pub use crate::db::{Access, open_store, repair_database};
 pub use crate::options::{bits_in_range, bloom, has_no_effect};
@@ -22,9 +22,4 @@ pub fn engine_manager(manager: &WriteBufferManager) -> &flagstone::options::Writ
 /// The engine's environment behind one.
 pub fn engine_env(env: &Env) -> &flagstone::Env {
     &env.engine
-}
-
-/// Lends a batch of the engine under the crate's name.
-pub fn batch_around<T>(batch: flagstone::WriteBatch, work: impl FnOnce(&WriteBatch) -> T) -> T {
-    work(&WriteBatch::from_engine(batch))
 }
