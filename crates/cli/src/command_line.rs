@@ -63,6 +63,7 @@ pub enum Command {
     Flush(commands::flush::Arguments),
     Checkpoint(commands::checkpoint::Arguments),
     Transactions(commands::transactions::Arguments),
+    Replay(commands::replay::Arguments),
     Backup(commands::backup::Arguments),
     #[command(alias = "list_column_families")]
     ListFamilies(commands::list_families::Arguments),
@@ -178,6 +179,7 @@ impl CommandLine {
             Command::Flush(arguments) => commands::flush::run(arguments, common),
             Command::Checkpoint(arguments) => commands::checkpoint::run(arguments, common),
             Command::Transactions(arguments) => commands::transactions::run(arguments, common),
+            Command::Replay(arguments) => commands::replay::run(arguments, common),
             Command::Backup(arguments) => commands::backup::run(arguments, common),
             Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
             Command::CreateFamily(arguments) => commands::create_family::run(arguments, common),

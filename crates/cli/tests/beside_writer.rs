@@ -57,6 +57,7 @@ const COMMANDS: &[(&str, &str, Beside)] = &[
     ("checkpoint", "--db DB NEW", Beside::IsRefused),
     ("transactions", "--db DB", Beside::Reads),
     ("transactions", "--db DB commit name", Beside::IsRefused),
+    ("replay", "--db DB NEW", Beside::IsRefused),
     ("backup", "create --db DB --dir NEW", Beside::IsRefused),
     ("list-families", "--db DB", Beside::Reads),
     ("create-family", "--db DB another", Beside::IsRefused),

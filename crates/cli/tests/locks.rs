@@ -33,7 +33,7 @@ enum Beside {
 
 /// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the
 /// database.
-const COMMANDS: [(&str, Beside, &str); 41] = [
+const COMMANDS: [(&str, Beside, &str); 42] = [
     ("get", Beside::Works, "get --db {db} key"),
     ("put", Beside::Refused, "put --db {db} key value"),
     ("get-entity", Beside::Works, "get-entity --db {db} key"),
@@ -60,6 +60,7 @@ const COMMANDS: [(&str, Beside, &str); 41] = [
     ("flush", Beside::Refused, "flush --db {db}"),
     ("checkpoint", Beside::Refused, "checkpoint --db {db} {new}"),
     ("transactions", Beside::Works, "transactions --db {db}"),
+    ("replay", Beside::Refused, "replay --db {db} {new}"),
     ("backup", Beside::Refused, "backup create --db {db} --dir {new}"),
     ("list-families", Beside::Works, "list-families --db {db}"),
     ("create-family", Beside::Refused, "create-family --db {db} another"),

@@ -226,10 +226,12 @@ pub mod manifest;
 pub mod memtable;
 #[cfg_attr(doc, doc(hidden))]
 pub mod options;
+pub mod replay;
 #[cfg_attr(doc, doc(hidden))]
 pub mod salvage;
 #[cfg_attr(doc, doc(hidden))]
 pub mod sst;
+pub mod trace;
 #[cfg_attr(doc, doc(hidden))]
 pub mod transactions;
 #[cfg_attr(doc, doc(hidden))]

@@ -583,6 +583,32 @@ static void background_work(void) {
   rocksdb_options_destroy(options);
 }
 
+static void counters_of_single_calls(void) {
+  rocksdb_options_t* options = creating();
+  rocksdb_t* db = rocksdb_open(options, in("counted"), &error);
+  OK();
+  put(db, "ada", "1815");
+  rocksdb_perfcontext_t* context = rocksdb_perfcontext_create();
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_get_read_bytes) == 0);
+  rocksdb_set_perf_level(rocksdb_enable_time_except_for_mutex);
+  CHECK(holds(db, "ada", "1815"));
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_get_read_bytes) == 4);
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_get_from_memtable_count) == 1);
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_get_from_memtable_time) > 0);
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_total_metric_count) == 0);
+  CHECK(rocksdb_perfcontext_metric(context, -1) == 0);
+  char* report = rocksdb_perfcontext_report(context, 1);
+  CHECK(strstr(report, "get_read_bytes = 4") != NULL);
+  rocksdb_free(report);
+  rocksdb_set_perf_level(rocksdb_disable);
+  rocksdb_perfcontext_reset(context);
+  CHECK(holds(db, "ada", "1815"));
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_get_read_bytes) == 0);
+  rocksdb_perfcontext_destroy(context);
+  rocksdb_close(db);
+  rocksdb_options_destroy(options);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   snprintf(directory, sizeof(directory), "%s", arguments[1]);
@@ -593,6 +619,7 @@ int main(int count, char** arguments) {
   transactions();
   errors();
   background_work();
+  counters_of_single_calls();
   puts("done");
   return 0;
 }

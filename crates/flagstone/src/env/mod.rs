@@ -43,6 +43,7 @@ mod runs;
 mod sharers;
 mod sharing;
 mod summed;
+mod system;
 mod threads;
 mod together;
 

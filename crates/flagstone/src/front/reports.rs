@@ -12,6 +12,8 @@
 //!   ([`SpaceUsage`]), its memory ([`MemoryUsage`]), old snapshots and iterators ([`Pins`]),
 //!   properties ([`PROPERTY_NAMES`]), those of tables ([`TableProperties`]),
 //!   counters over time ([`StatsSnapshot`])
+//! - What single operations of a thread cost: [`set_perf_level`], [`PerfContext`],
+//!   [`IoStatsContext`]
 //! - Of transactions: [`TransactionInfo`], [`AwaitedKey`], [`KeyLock`], [`LockMode`],
 //!   [`Deadlock`], [`DeadlockStep`]
 //! - Whether its files are in order: [`VerifyReport`], [`CheckReport`]; what is wrong with it, and
@@ -20,6 +22,10 @@
 
 pub use crate::base::LiveSnapshot;
 pub use crate::base::file_name::FileKind;
+pub use crate::base::{
+    IoMetric, IoStatsContext, PerfContext, PerfLevel, PerfLevelMetric, PerfMetric, perf_level,
+    set_perf_level,
+};
 pub use crate::cache::CacheStatistics;
 pub use crate::db::{
     AutoCacheMemory, CacheMemory, CheckReport, Fault, FileChecksum, Finding, Kept, LiveFile,
