@@ -6,7 +6,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::Common;
 use crate::failure::Outcome;
-use crate::{bench, cache_sim, commands};
+use crate::{bench, cache_sim, commands, top};
 
 /// Work with databases in RocksDB's format.
 #[derive(Debug, Parser)]
@@ -58,6 +58,7 @@ pub enum Command {
     Doctor(commands::doctor::Arguments),
     Salvage(commands::salvage::Arguments),
     Stats(commands::stats::Arguments),
+    Top(top::Arguments),
     Space(commands::space::Arguments),
     Compact(commands::compact::Arguments),
     Flush(commands::flush::Arguments),
@@ -174,6 +175,7 @@ impl CommandLine {
             Command::Doctor(arguments) => commands::doctor::run(arguments, common),
             Command::Salvage(arguments) => commands::salvage::run(arguments, common),
             Command::Stats(arguments) => commands::stats::run(arguments, common),
+            Command::Top(arguments) => top::run(arguments, common),
             Command::Space(arguments) => commands::space::run(arguments, common),
             Command::Compact(arguments) => commands::compact::run(arguments, common),
             Command::Flush(arguments) => commands::flush::run(arguments, common),

@@ -50,6 +50,7 @@ const COMMANDS: &[(&str, &str, Beside)] = &[
     ("doctor", "--db DB", Beside::Reads),
     ("salvage", "--db DB --to NEW", Beside::IsRefused),
     ("stats", "--db DB", Beside::Reads),
+    ("top", "--db DB --once", Beside::Reads),
     ("space", "--db DB", Beside::Reads),
     ("compact", "--db DB", Beside::IsRefused),
     ("compact", "--db DB --dry-run", Beside::Reads),

@@ -33,7 +33,7 @@ enum Beside {
 
 /// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the
 /// database.
-const COMMANDS: [(&str, Beside, &str); 42] = [
+const COMMANDS: [(&str, Beside, &str); 43] = [
     ("get", Beside::Works, "get --db {db} key"),
     ("put", Beside::Refused, "put --db {db} key value"),
     ("get-entity", Beside::Works, "get-entity --db {db} key"),
@@ -55,6 +55,7 @@ const COMMANDS: [(&str, Beside, &str); 42] = [
     ("doctor", Beside::Works, "doctor --db {db}"),
     ("salvage", Beside::Refused, "salvage --db {db} --to {new}"),
     ("stats", Beside::Works, "stats --db {db}"),
+    ("top", Beside::Works, "top --db {db} --once"),
     ("space", Beside::Works, "space --db {db}"),
     ("compact", Beside::Refused, "compact --db {db}"),
     ("flush", Beside::Refused, "flush --db {db}"),

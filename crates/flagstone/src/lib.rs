@@ -215,6 +215,8 @@ pub mod doctor;
 pub mod env;
 #[cfg_attr(doc, doc(hidden))]
 pub mod expiry;
+#[cfg_attr(doc, doc(hidden))]
+pub mod figures;
 mod front;
 #[cfg_attr(doc, doc(hidden))]
 pub mod ingest;

@@ -4,7 +4,7 @@
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["env"],
-    &["cache", "batch", "expiry", "trace"],
+    &["cache", "batch", "expiry", "trace", "figures"],
     &["wal", "memtable", "sst", "blob"],
     &["manifest", "options"],
     &["iter", "compaction"],

@@ -36,6 +36,8 @@ pub enum FileKind {
     Owner,
     /// `FOLLOWER`: in a follower's directory, whose tables and blob files it has
     Follower,
+    /// `FIGURES`: what the process that has the database open says it does
+    Figures,
 }
 
 impl FileKind {
@@ -50,6 +52,7 @@ impl FileKind {
             "RESERVE" => return Some(Self::Reserve),
             "OWNER" => return Some(Self::Owner),
             "FOLLOWER" => return Some(Self::Follower),
+            "FIGURES" => return Some(Self::Figures),
             _ => {}
         }
         if name.starts_with("LOG.old.") {
@@ -95,7 +98,8 @@ impl FileKind {
             | Self::InfoLog
             | Self::Reserve
             | Self::Owner
-            | Self::Follower => None,
+            | Self::Follower
+            | Self::Figures => None,
         }
     }
 }
@@ -128,6 +132,11 @@ pub fn wal(directory: &Path, number: FileNumber) -> PathBuf {
 /// The directory of WALs that are kept though no family needs them, in the WALs' own.
 pub fn archive(wals: &Path) -> PathBuf {
     wals.join("archive")
+}
+
+/// `FIGURES` in `directory`.
+pub fn figures(directory: &Path) -> PathBuf {
+    directory.join("FIGURES")
 }
 
 /// `NNNNNN.sst` in `directory`.

@@ -19,11 +19,12 @@ use rustix::io::Errno;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
 use super::limits::raise_open_files;
+use super::published::OsPublishedFile;
 use super::reserve::reserve;
 pub use super::system::System;
 use super::{
-    Advice, FileLock, FileSystem, IoMode, LogFile, Mapping, Metadata, OpenMode, RandomAccessFile,
-    ReclaimableFile, WritableFile, os_lock, range_sync, sharing,
+    Advice, FileLock, FileSystem, IoMode, LogFile, Mapping, Metadata, OpenMode, PublishedFile,
+    RandomAccessFile, ReclaimableFile, WritableFile, os_lock, range_sync, sharing,
 };
 use crate::base::perf::{self, IoMetric};
 use crate::base::{Error, Result};
@@ -475,6 +476,10 @@ impl FileSystem for OsFileSystem {
 
     fn raise_open_files(&self) -> Option<u64> {
         raise_open_files()
+    }
+
+    fn publish(&self, path: &Path) -> Result<Option<Box<dyn PublishedFile>>> {
+        Ok(Some(Box::new(OsPublishedFile::create(path)?)))
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

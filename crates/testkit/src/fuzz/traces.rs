@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, FileSystem, read_file};
+use flagstone::env::{Env, read_file};
 use flagstone::options::Options;
 use flagstone::replay::{ReplayOptions, Replayer};
 use flagstone::trace::{

@@ -32,6 +32,7 @@ impl Member for Jobs {
         }
         damage::note_suspects(&self.tree);
         self.context.note_history();
+        self.figures.write_if_due(self);
         if role == Role::Flush {
             write_buffers::serve_other_databases(self);
         }
@@ -87,7 +88,10 @@ impl Jobs {
                 }
             });
         }
-        self.background.join(self.clone())
+        self.background.join(self.clone())?;
+        self.figures.begin(&self.context);
+        self.figures.write_if_due(self);
+        Ok(())
     }
 
     /// [`Self::run_one`], whose failures and panics are noted for the writers.
