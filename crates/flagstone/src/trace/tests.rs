@@ -95,6 +95,76 @@ fn records_have_the_bytes_of_rocksdb() {
     );
 }
 
+/// What RocksDB's `BlockCacheTraceWriterImpl` writes.
+#[test]
+fn accesses_of_the_block_cache_have_the_bytes_of_rocksdb() {
+    let mut trace = Vec::new();
+    put_header(&mut trace, 1);
+    let header = [
+        &[1, 0, 0, 0, 0, 0, 0, 0, 1, 25, 0, 0, 0, 16][..],
+        b"feedcafedeadbeef",
+        &[11, 0, 0, 0, 9, 0, 0, 0],
+    ];
+    assert_eq!(trace, header.concat());
+    let record = RawRecord::parse(&trace).unwrap();
+    assert!(BlockAccess::begins_trace(&record));
+    BlockAccess::check_header(&record).unwrap();
+    trace.clear();
+    put_access(&mut trace, (2, TraceType::FilterBlock), (3, 300), 4096, true);
+    let access = [
+        // Frame; the block's key: file 3, offset 300; its size.
+        &[2, 0, 0, 0, 0, 0, 0, 0, 8, 63, 0, 0, 0, 3, 3, 0xac, 2, 0, 16, 0, 0, 0, 0, 0, 0][..],
+        // Family, its name, level, table, caller, a hit, inserted.
+        &[0, 0, 0, 0, 0, 0, 0, 0, 19],
+        b"UnknownColumnFamily",
+        &[0xff, 0xff, 0xff, 0xff, 3, 0, 0, 0, 0, 0, 0, 0, 14, 1, 0],
+    ];
+    assert_eq!(trace, access.concat());
+    let record = RawRecord::parse(&trace).unwrap();
+    let expected = BlockAccess {
+        time_us: 2,
+        kind: 8,
+        block_key: vec![3, 0xac, 2],
+        size: 4096,
+        is_hit: true,
+        is_not_inserted: false,
+    };
+    assert_eq!(BlockAccess::decode(&record).unwrap(), expected);
+    assert!(BlockAccess::check_header(&record).is_err() && !BlockAccess::begins_trace(&record));
+}
+
+/// A lookup's access of a data block has more fields, which tell what was looked up.
+#[test]
+fn accesses_by_lookups_are_read_and_cut_off_ones_refused() {
+    let of = |kind, caller| {
+        let mut payload = vec![1, b'k'];
+        payload.extend_from_slice(&[0; 8 + 8]);
+        payload.extend_from_slice(&[1, b'f', 0, 0, 0, 0]);
+        payload.extend_from_slice(&[0; 8]);
+        payload.extend_from_slice(&[caller, 0, 1]);
+        payload.extend_from_slice(&[0; 8]);
+        payload.extend_from_slice(&[1, 3, b'k', b'e', b'y']);
+        if kind == TraceType::DataBlock as u8 {
+            payload.extend_from_slice(&[0; 17]);
+        }
+        RawRecord { time_us: 1, kind, payload }
+    };
+    for kind in [7, 9] {
+        let record = of(kind, 1);
+        let access = BlockAccess::decode(&record).unwrap();
+        assert_eq!((access.block_key, access.is_not_inserted), (b"k".to_vec(), true));
+        for length in 0..record.payload.len() {
+            let cut = RawRecord { payload: record.payload[..length].to_vec(), ..record.clone() };
+            assert_eq!(BlockAccess::decode(&cut).unwrap_err().code(), Code::Corruption);
+        }
+        // With fields that no scan has.
+        assert!(BlockAccess::decode(&of(kind, 3)).is_err());
+    }
+    for kind in [1, 2, 3, 6, 12, 255] {
+        assert_eq!(BlockAccess::decode(&of(kind, 1)).unwrap_err().code(), Code::Corruption);
+    }
+}
+
 fn decoded(record: &[u8]) -> Result<TraceRecord> {
     RawRecord::parse(record)?.operation(TraceVersion::WRITTEN)
 }
