@@ -102,7 +102,7 @@ fn lookups_count_memtables_filters_blocks_and_bytes() {
 fn tables_that_open_count_their_blocks_by_kind() {
     let directory = temporary();
     let text = "cache_index_and_filter_blocks=true;compression=kZSTD;\
-                compression_opts={max_dict_bytes=16384;};partition_filters=true;\
+                compression_opts={max_dict_bytes=131072;};partition_filters=true;\
                 index_type=kTwoLevelIndexSearch;metadata_block_size=200";
     let random = |n: u32| {
         let mut random = fastrand::Rng::with_seed(n.into());
@@ -159,12 +159,12 @@ fn iterators_count_their_steps_and_what_they_pass() {
     db.put(key(2), "new").unwrap();
     db.merge(key(3), "operand").unwrap();
     let mut iter = db.iter(&ReadOptions::default()).unwrap();
-    db.put(key(0), "newer than the iterator").unwrap();
+    db.put(key(6), "newer than the iterator").unwrap();
     let seek = counted(|| iter.seek(key(0)));
     assert_eq!((seek.get(M::IterSeekCount), seek.get(M::SeekOnMemtableCount)), (1, 1));
     has(&seek, &[M::SeekOnMemtableTime, M::SeekChildSeekCount, M::SeekChildSeekTime]);
     has(&seek, &[M::SeekMinHeapTime, M::SeekInternalSeekTime, M::FindNextUserEntryTime]);
-    has(&seek, &[M::IterSeekCpuNanos, M::InternalRecentSkippedCount]);
+    has(&seek, &[M::IterSeekCpuNanos]);
     assert_eq!(seek.get(M::IterReadBytes), 109);
     let next = counted(|| iter.next());
     assert_eq!(iter.key(), key(2).as_bytes());
@@ -177,11 +177,13 @@ fn iterators_count_their_steps_and_what_they_pass() {
         assert_eq!(iter.value().unwrap().len(), 108);
     });
     has(&merged, &[M::InternalMergeCount, M::MergeOperatorTimeNanos]);
+    iter.seek(key(5));
+    has(&counted(|| iter.next()), &[M::InternalRecentSkippedCount]);
+    assert_eq!(iter.value().unwrap().len(), 100, "as it was");
     let back = counted(|| {
-        iter.prev();
-        iter.prev();
+        (0..4).for_each(|_| iter.prev());
     });
-    assert_eq!(back.get(M::IterPrevCount), 2);
+    assert_eq!((back.get(M::IterPrevCount), iter.key()), (4, key(2).as_bytes()));
     has(&back, &[M::PrevOnMemtableCount, M::IterPrevCpuNanos, M::SeekMaxHeapTime]);
     let merged = counted(|| db.get(key(3)).unwrap().unwrap());
     assert_eq!(merged.get(M::InternalMergePointLookupCount), 1);
@@ -269,20 +271,7 @@ fn writes_count_their_steps() {
 #[test]
 fn writers_count_what_they_wait_for() {
     let directory = temporary();
-    // Slower than any writer.
-    let text = "level0_slowdown_writes_trigger=2;level0_stop_writes_trigger=100;\
-                delayed_write_rate=65536";
-    let db = Db::open(directory.path(), &options(text)).unwrap();
-    for _ in 0..3 {
-        fill(&db, 10);
-        db.flush_all().unwrap();
-    }
-    has(&counted(|| fill(&db, 50)), &[M::WriteDelayTime]);
-    db.set_options(
-        db.default_column_family(),
-        &[("level0_slowdown_writes_trigger", "1000"), ("level0_stop_writes_trigger", "1000")],
-    )
-    .unwrap();
+    let db = Db::open(directory.path(), &options("")).unwrap();
     // Several threads that sync: some of them wait for another's sync.
     let synced = WriteOptions { sync: true, ..WriteOptions::default() };
     let waited: u64 = std::thread::scope(|scope| {
@@ -308,18 +297,19 @@ fn writers_count_what_they_wait_for() {
 #[test]
 fn a_stopped_writer_counts_its_wait() {
     let directory = temporary();
-    let db = Db::open(directory.path(), &options("level0_stop_writes_trigger=2")).unwrap();
-    for n in 0..2 {
-        db.put(key(n), "value").unwrap();
-        db.flush_all().unwrap();
-    }
+    let text = "write_buffer_size=65536;max_write_buffer_number=2";
+    let db = Db::open(directory.path(), &options(text)).unwrap();
+    db.pause_background_work().unwrap();
     let stopped = std::thread::scope(|scope| {
-        let writer = scope.spawn(|| counted(|| db.put(key(9), "value").unwrap()));
-        while db.int_property(db.default_column_family(), "rocksdb.is-write-stopped") != Some(1) {
+        let writer = scope.spawn(|| counted(|| fill(&db, 3000)));
+        let is_stopped =
+            || db.int_property(db.default_column_family(), "rocksdb.is-write-stopped") == Some(1);
+        while !is_stopped() {
+            assert!(!writer.is_finished(), "the memtables have no room for it");
             std::thread::yield_now();
         }
         std::thread::park_timeout(std::time::Duration::from_millis(50));
-        db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+        db.continue_background_work().unwrap();
         writer.join().unwrap()
     });
     has(&stopped, &[M::DbConditionWaitNanos, M::WriteDelayTime]);
