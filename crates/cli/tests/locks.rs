@@ -101,7 +101,7 @@ fn made(directory: &Path) -> Options {
     let mut options = Options::default();
     options.create_if_missing = true;
     options
-        .set_all("enable_blob_files=true;min_blob_size=100;disable_auto_compactions=true")
+        .set_all("enable_blob_files=true;min_blob_size=100;disable_auto_compactions=true;publish_figures=false")
         .unwrap();
     let db = Db::open(directory, &options).unwrap();
     db.create_column_family("other", &options.cf).unwrap();

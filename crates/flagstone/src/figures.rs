@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Lines: `pid`, `process_start` (clock ticks since the system started), `opened_at` and
-//! `updated_at` (microseconds since 1970), `counter NAME N` of a statistics counter, `figure NAME N`
-//! of what is so now, and `level FAMILY LEVEL TABLES BYTES` of each level with tables, with the
+//! `updated_at` (microseconds since 1970), `counter NAME N` of a statistics counter, `figure NAME
+//! N` of what is so now, and `level FAMILY LEVEL TABLES BYTES` of each level with tables, with the
 //! family's name in hexadecimal digits. Lines that are not known are passed over.
 
 use crate::base::checksum::crc32c;

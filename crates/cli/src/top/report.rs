@@ -227,6 +227,13 @@ fn live_lines(rates: &Rates<'_>) -> Vec<String> {
             counted(now.figure("background_errors"), "background error"),
         ),
     ];
+    lines.extend(tree_lines(now));
+    lines
+}
+
+/// The levels, of all families together, and the blob files.
+fn tree_lines(now: &Figures) -> Vec<String> {
+    let mut lines = Vec::new();
     let mut levels: BTreeMap<u32, Level> = BTreeMap::new();
     for level in &now.levels {
         let sum = levels.entry(level.level).or_default();

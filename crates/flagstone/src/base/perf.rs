@@ -1,7 +1,7 @@
 //! What single operations cost: RocksDB's `PerfContext` and `IOStatsContext`.
 //!
-//! 1. Each thread has a level and counters of its own ([`set_perf_level`]). Nothing is counted until
-//!    a thread raises its level, so that programs that never ask pay next to nothing.
+//! 1. Each thread has a level and counters of its own ([`set_perf_level`]). Nothing is counted
+//!    until a thread raises its level, so that programs that never ask pay next to nothing.
 //! 2. A place that counts first reads [`HIGHEST`], a static that is written when a level is set and
 //!    never otherwise. Only if some thread has asked for so much is the thread's own level looked
 //!    at, which in a shared library takes a call.
@@ -60,9 +60,8 @@ thread_local! {
 
 /// Sets how much the calling thread counts from now on; its counters stay as they are.
 ///
-/// Counting costs a few nanoseconds a place, and times some 50 nanoseconds for each that is taken. Once a
-/// thread has asked for a level, the other threads of the process look at their own level wherever
-/// that level counts.
+/// Counting costs a few nanoseconds a place, and a time some 50 nanoseconds. Once a thread has
+/// asked for a level, the other threads of the process look at their own wherever that counts.
 pub fn set_perf_level(level: PerfLevel) {
     HIGHEST.fetch_max(level as u8, Ordering::Relaxed);
     LEVEL.set(level);

@@ -29,8 +29,8 @@ use crate::env::{Clock, Env, IoMode, WritableFile};
 use crate::trace::{TraceType, put_access, put_header};
 
 const RECORD_SIZE: usize = 24;
-/// The longest record: a line of three numbers of 20 digits has 72 bytes with its separators, and an
-/// access in RocksDB's form some 90.
+/// The longest record: a line of three numbers of 20 digits has 72 bytes with its separators, and
+/// an access in RocksDB's form some 90.
 const LINE_SIZE_MAX: usize = 128;
 const BUFFER_SIZE: usize = 64 << 10;
 const HEAD: &str = "time,key,size\n";

@@ -3,8 +3,8 @@
 //! - `format`: the grammar of the bytes
 //! - `record`: operations as records, encoded and decoded
 //! - `block`: accesses of the block cache as records
-//! - `file`: [`FileTraceWriter`] and [`FileTraceReader`], and the traits behind which a trace can go
-//!   elsewhere
+//! - `file`: [`FileTraceWriter`] and [`FileTraceReader`], and the traits behind which a trace can
+//!   go elsewhere
 //! - `recorder`: what a database that is traced writes down
 //!
 //! `Db::start_trace` records, and [`Replayer`](crate::replay::Replayer) repeats.

@@ -3,7 +3,8 @@
 //! 1. While nothing is recorded, an operation looks at one flag.
 //! 2. Otherwise it takes a lock that all threads share, is filtered and then sampled as in RocksDB,
 //!    and becomes a record.
-//! 3. Writes are recorded under the commit lock, as they are logged: their order is that of the WAL.
+//! 3. Writes are recorded under the commit lock, as they are logged: their order is that of the
+//!    WAL.
 
 use std::sync::Arc;
 

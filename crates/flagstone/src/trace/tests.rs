@@ -113,7 +113,7 @@ fn accesses_of_the_block_cache_have_the_bytes_of_rocksdb() {
     put_access(&mut trace, (2, TraceType::FilterBlock), (3, 300), 4096, true);
     let access = [
         // Frame; the block's key: file 3, offset 300; its size.
-        &[2, 0, 0, 0, 0, 0, 0, 0, 8, 63, 0, 0, 0, 3, 3, 0xac, 2, 0, 16, 0, 0, 0, 0, 0, 0][..],
+        &[2, 0, 0, 0, 0, 0, 0, 0, 8, 55, 0, 0, 0, 3, 3, 0xac, 2, 0, 16, 0, 0, 0, 0, 0, 0][..],
         // Family, its name, level, table, caller, a hit, inserted.
         &[0, 0, 0, 0, 0, 0, 0, 0, 19],
         b"UnknownColumnFamily",

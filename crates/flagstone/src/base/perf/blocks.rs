@@ -22,7 +22,8 @@ thread_local! {
 #[must_use = "the kind counts until this is dropped"]
 pub(crate) struct KindScope(Option<BlockKind>);
 
-/// Until the end of the scope, the calling thread reads blocks of this kind; outside of any, others.
+/// Until the end of the scope, the calling thread reads blocks of this kind; outside of any scope,
+/// those of other kinds.
 #[inline]
 pub(crate) fn reading(kind: BlockKind) -> KindScope {
     KindScope(if counts() { Some(KIND.replace(kind)) } else { None })
@@ -115,9 +116,10 @@ pub(crate) fn asked_filter(admits: bool) {
 #[cold]
 #[inline(never)]
 fn note_filter(admits: bool) {
-    let (metric, at_level) = match admits {
-        true => (PerfMetric::BloomSstHitCount, PerfLevelMetric::BloomFilterFullPositive),
-        false => (PerfMetric::BloomSstMissCount, PerfLevelMetric::BloomFilterUseful),
+    let (metric, at_level) = if admits {
+        (PerfMetric::BloomSstHitCount, PerfLevelMetric::BloomFilterFullPositive)
+    } else {
+        (PerfMetric::BloomSstMissCount, PerfLevelMetric::BloomFilterUseful)
     };
     add(metric, 1);
     count_at_level(at_level, 1);

@@ -104,13 +104,6 @@ impl Published {
     }
 }
 
-impl Jobs {
-    /// Other processes are no longer told what the database does.
-    pub(in crate::db) fn end_figures(&self) {
-        self.figures.end();
-    }
-}
-
 /// What the database does now.
 fn gather(jobs: &Jobs) -> Figures {
     let Jobs { context, tree, pipeline, tables, snapshots, .. } = jobs;

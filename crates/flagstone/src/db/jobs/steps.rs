@@ -94,6 +94,11 @@ impl Jobs {
         Ok(())
     }
 
+    /// Other processes are no longer told what the database does.
+    pub(in crate::db) fn end_figures(&self) {
+        self.figures.end();
+    }
+
     /// [`Self::run_one`], whose failures and panics are noted for the writers.
     pub(in crate::db) fn attempt_one(&self, role: Role) -> Result<bool> {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.run_one(role))).unwrap_or_else(|_| {

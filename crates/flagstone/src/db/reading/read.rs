@@ -370,7 +370,8 @@ impl Reader {
     }
 }
 
-/// Counts a table that has the key: `before` is how many versions were known before it was searched.
+/// Counts a table that has the key: `before` is how many versions were known before it was
+/// searched.
 #[inline]
 pub(in crate::db) fn note_found(table: &Table, lookup: &Lookup<Value>, before: usize) {
     if perf::counts() && lookup.versions() > before {
