@@ -1,6 +1,10 @@
 //! `flagstone replay` and the traces that `flagstone bench` records.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod common;

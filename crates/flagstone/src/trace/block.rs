@@ -83,12 +83,13 @@ impl BlockAccess {
         let mut fields = || {
             let block_key = decoder.lps()?.to_vec();
             let size = decoder.fixed64()?;
-            (decoder.fixed64()?, decoder.lps()?, decoder.fixed32()?, decoder.fixed64()?);
+            let _place =
+                (decoder.fixed64()?, decoder.lps()?, decoder.fixed32()?, decoder.fixed64()?);
             let (caller, is_hit, is_not_inserted) = (decoder.u8()?, decoder.u8()?, decoder.u8()?);
             if LOOKUPS.contains(&caller) {
-                (decoder.fixed64()?, decoder.u8()?, decoder.lps()?);
+                let _lookup = (decoder.fixed64()?, decoder.u8()?, decoder.lps()?);
                 if record.kind == TraceType::DataBlock as u8 {
-                    (decoder.fixed64()?, decoder.fixed64()?, decoder.u8()?);
+                    let _found = (decoder.fixed64()?, decoder.fixed64()?, decoder.u8()?);
                 }
             }
             Some(Self {
