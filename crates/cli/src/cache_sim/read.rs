@@ -156,7 +156,7 @@ fn fill(input: &mut dyn BufRead, buffer: &mut [u8], offset: u64) -> Result<usize
 fn read_rocksdb(input: &mut dyn BufRead) -> Result<Trace> {
     let mut builder = Builder::default();
     let mut offset = 0;
-    let mut record = Vec::new();
+    let mut record = vec![0; RECORD_HEADER_SIZE];
     loop {
         record.resize(RECORD_HEADER_SIZE, 0);
         let filled = fill(input, &mut record, offset)?;
