@@ -1,6 +1,7 @@
 //! Operations are recorded in one database and repeated in another.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::disallowed_methods, reason = "the tests stand outside the engine")]
 
 mod common;
 
