@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, read_file};
+use flagstone::env::{Env, FileSystem, read_file};
 use flagstone::options::Options;
 use flagstone::replay::{ReplayOptions, Replayer};
 use flagstone::trace::{
@@ -15,8 +15,17 @@ use flagstone::trace::{
 
 use super::input::{ok, put_file};
 
+/// Beside the database's directory.
+const TRACE: &str = "/traces/trace";
+
 /// More than an input needs.
 const RECORDS_MAX: usize = 1000;
+
+fn file_system() -> MemoryFileSystem {
+    let fs = MemoryFileSystem::new();
+    fs.create_directory(Path::new("/traces")).expect("a new directory");
+    fs
+}
 
 fn env_on(fs: &MemoryFileSystem) -> Env {
     Env::memory().with_fs(Arc::new(fs.clone()))
@@ -30,9 +39,9 @@ fn database(fs: &MemoryFileSystem) -> Db {
 
 /// What a database writes of each kind of operation.
 pub fn sound() -> Vec<Vec<u8>> {
-    let fs = MemoryFileSystem::new();
+    let fs = file_system();
     let db = database(&fs);
-    let writer = FileTraceWriter::create(&env_on(&fs), "/trace").expect("a new file");
+    let writer = FileTraceWriter::create(&env_on(&fs), TRACE).expect("a new file");
     db.start_trace(&OperationTraceOptions::default(), Box::new(writer)).expect("a trace");
     db.put("key", "value").expect("a write");
     let mut batch = WriteBatch::new();
@@ -45,16 +54,16 @@ pub fn sound() -> Vec<Vec<u8>> {
     iter.seek_for_prev("z");
     drop(iter);
     db.end_trace().expect("a whole trace");
-    vec![read_file(&fs, Path::new("/trace"), 1 << 20).expect("a trace")]
+    vec![read_file(&fs, Path::new(TRACE), 1 << 20).expect("a trace")]
 }
 
 /// Reads a file with these bytes record by record, and repeats what it says without pauses. The
 /// database can be read afterwards.
 pub fn trace(data: &[u8]) {
-    let fs = MemoryFileSystem::new();
-    put_file(&fs, "/trace", data);
+    let fs = file_system();
+    put_file(&fs, TRACE, data);
     let env = env_on(&fs);
-    let mut reader = FileTraceReader::open(&env, "/trace").expect("a file");
+    let mut reader = FileTraceReader::open(&env, TRACE).expect("a file");
     let mut version = None;
     for _ in 0..RECORDS_MAX {
         let Ok(Some(record)) = reader.read() else { break };
