@@ -1,8 +1,4 @@
 //! Small files in which a process says something to others while it runs.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the rest of the engine has no other processes to speak to"
-)]
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;

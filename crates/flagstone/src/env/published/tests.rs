@@ -1,3 +1,8 @@
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests look at the file as any other program would"
+)]
+
 use super::*;
 
 #[test]
