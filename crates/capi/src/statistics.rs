@@ -1,14 +1,11 @@
 //! Counters and distributions, and what databases and caches hold in memory.
-//!
-//! Counters of single calls are not kept: all of a performance context are 0.
 
-use std::ffi::c_char;
 use std::sync::Arc;
 
 use flagstone_rocksdb as rdb;
 use flagstone_rocksdb::parts::Store;
 
-use crate::abi::{Tagged, copied_text, handles, make};
+use crate::abi::{Tagged, handles, make};
 use crate::api::{c_api, creates, destroys};
 use crate::cache::Cache;
 use crate::db::Db;
@@ -33,28 +30,21 @@ pub struct MemoryUsage {
     caches: u64,
 }
 
-/// Counters of single calls.
-#[derive(Default)]
-pub struct PerfContext;
-
 handles! {
     Histogram = "statistics_histogram_data",
     Consumers = "memory_consumers",
     MemoryUsage = "memory_usage",
-    PerfContext = "perfcontext",
 }
 
 creates! {
     rocksdb_statistics_histogram_data_create: Histogram,
     rocksdb_memory_consumers_create: Consumers,
-    rocksdb_perfcontext_create: PerfContext,
 }
 
 destroys! {
     rocksdb_statistics_histogram_data_destroy: Histogram,
     rocksdb_memory_consumers_destroy: Consumers,
     rocksdb_approximate_memory_usage_destroy: MemoryUsage,
-    rocksdb_perfcontext_destroy: PerfContext,
 }
 
 fn usage(consumers: &Consumers) -> MemoryUsage {
@@ -148,17 +138,5 @@ c_api! {
 
     fn rocksdb_approximate_memory_usage_get_cache_total(usage: &MemoryUsage) -> u64 {
         usage.caches
-    }
-
-    fn rocksdb_set_perf_level(_level: i32) {}
-
-    fn rocksdb_perfcontext_reset(_context: &PerfContext) {}
-
-    fn rocksdb_perfcontext_report(_context: &PerfContext, _without_zeros: flag) -> *mut c_char {
-        copied_text("")
-    }
-
-    fn rocksdb_perfcontext_metric(_context: &PerfContext, _metric: i32) -> u64 {
-        0
     }
 }

@@ -179,3 +179,32 @@ fn numbers_are_those_of_the_header() {
         assert!(row.iter().any(|row| sources.contains(row)), "{constant}: {}", row.join(" or "));
     }
 }
+
+#[test]
+fn counters_of_single_calls_have_the_numbers_of_the_header() {
+    let header = common::read("include/rocksdb/c.h");
+    let source = common::read("src/perf.rs");
+    let camel = |name: &str| -> String {
+        let words = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
+        words.collect()
+    };
+    let rows = source.split_once("= [\n").unwrap().1.split_once("];").unwrap().0;
+    let written: Vec<&str> =
+        rows.lines().map(|row| row.trim().trim_start_matches("PerfMetric::")).collect();
+    let written: Vec<&str> = written.iter().map(|row| row.trim_end_matches(',')).collect();
+    let (_, declared) = header.split_once("rocksdb_user_key_comparison_count").unwrap();
+    let declared = declared.split_once("rocksdb_total_metric_count").unwrap().0;
+    let declared = format!("rocksdb_user_key_comparison_count{declared}");
+    let rows = declared.split(',').map(str::trim).filter(|row| !row.is_empty());
+    let mut next = 0;
+    let mut numbered = Vec::new();
+    for row in rows {
+        let (name, number) = row.split_once(" = ").map_or((row, None), |(n, at)| (n, Some(at)));
+        next = number.map_or(next, |number| number.parse().unwrap());
+        assert_eq!(numbered.len(), next, "{name} leaves a gap");
+        numbered.push(camel(name.trim_start_matches("rocksdb_")));
+        next += 1;
+    }
+    assert_eq!(written, numbered);
+    assert_eq!(numbered.len(), 84);
+}

@@ -6,7 +6,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::Common;
 use crate::failure::Outcome;
-use crate::{bench, cache_sim, commands};
+use crate::{bench, cache_sim, commands, top};
 
 /// Work with databases in RocksDB's format.
 #[derive(Debug, Parser)]
@@ -58,11 +58,13 @@ pub enum Command {
     Doctor(commands::doctor::Arguments),
     Salvage(commands::salvage::Arguments),
     Stats(commands::stats::Arguments),
+    Top(top::Arguments),
     Space(commands::space::Arguments),
     Compact(commands::compact::Arguments),
     Flush(commands::flush::Arguments),
     Checkpoint(commands::checkpoint::Arguments),
     Transactions(commands::transactions::Arguments),
+    Replay(commands::replay::Arguments),
     Backup(commands::backup::Arguments),
     #[command(alias = "list_column_families")]
     ListFamilies(commands::list_families::Arguments),
@@ -173,11 +175,13 @@ impl CommandLine {
             Command::Doctor(arguments) => commands::doctor::run(arguments, common),
             Command::Salvage(arguments) => commands::salvage::run(arguments, common),
             Command::Stats(arguments) => commands::stats::run(arguments, common),
+            Command::Top(arguments) => top::run(arguments, common),
             Command::Space(arguments) => commands::space::run(arguments, common),
             Command::Compact(arguments) => commands::compact::run(arguments, common),
             Command::Flush(arguments) => commands::flush::run(arguments, common),
             Command::Checkpoint(arguments) => commands::checkpoint::run(arguments, common),
             Command::Transactions(arguments) => commands::transactions::run(arguments, common),
+            Command::Replay(arguments) => commands::replay::run(arguments, common),
             Command::Backup(arguments) => commands::backup::run(arguments, common),
             Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
             Command::CreateFamily(arguments) => commands::create_family::run(arguments, common),

@@ -28,6 +28,7 @@ mod progress;
 mod signals;
 mod stamped;
 mod text;
+mod top;
 mod unreserved;
 
 use std::io::{self, Write};

@@ -1,6 +1,10 @@
 //! `flagstone bench` as a user runs it.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
 
 mod common;
 
@@ -16,7 +20,7 @@ use flagstone::env::{Env, IoMode};
 fn a_benchmark_s_block_requests_are_recorded_and_replayed() {
     let scratch = tempfile::tempdir().unwrap();
     let db = scratch.path().join("db");
-    for name in ["blocks.csv", "blocks.oracleGeneral"] {
+    for name in ["blocks.csv", "blocks.oracleGeneral", "blocks.rocksdb"] {
         let trace = scratch.path().join(name);
         let said = printed(&format!(
             "bench --benchmarks=fillseq,flush,readrandom --db={} --num=5000 --reads=2000 --compression_type=none \
@@ -39,6 +43,14 @@ fn a_benchmark_s_block_requests_are_recorded_and_replayed() {
         assert_eq!(hits(1), requests - told["objects"].as_u64().unwrap());
         assert!(hits(0) < hits(1) && told["footprint"].as_u64().unwrap() > 64 << 10, "{replayed}");
     }
+    // Known by its first bytes, also compressed; and refused where it is cut off.
+    let trace = std::fs::read(scratch.path().join("blocks.rocksdb")).unwrap();
+    let renamed = scratch.path().join("renamed.zst");
+    std::fs::write(&renamed, zstd::encode_all(&trace[..], 1).unwrap()).unwrap();
+    printed(&format!("cache-sim {} --policies lru --sizes 64K", renamed.display()));
+    std::fs::write(&renamed, &trace[..trace.len() - 1]).unwrap();
+    let (code, said) = failed(&format!("cache-sim {}", renamed.display()));
+    assert!(code == 1 && said.contains("the trace ends within a record"), "{said}");
     let trace = scratch.path().join("never");
     let line = format!(
         "bench --benchmarks=readrandom,fillseq --block_cache_trace_file={}",

@@ -56,7 +56,10 @@ fn prepare(directory: &Path) {
     let bench = "flagstone bench --db=made --num=1000 --cache_size=64K --benchmarks=fillseq,flush,readrandom";
     done(
         directory,
-        &format!("{bench},stats --block_cache_trace_file=blocks.oracleGeneral > server.log"),
+        &format!(
+            "{bench},stats --block_cache_trace_file=blocks.oracleGeneral \
+             --trace_file=operations.trace > server.log"
+        ),
     );
     let trace = std::fs::read(directory.join("blocks.oracleGeneral")).unwrap();
     std::fs::write(

@@ -33,7 +33,7 @@ enum Beside {
 
 /// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the
 /// database.
-const COMMANDS: [(&str, Beside, &str); 41] = [
+const COMMANDS: [(&str, Beside, &str); 43] = [
     ("get", Beside::Works, "get --db {db} key"),
     ("put", Beside::Refused, "put --db {db} key value"),
     ("get-entity", Beside::Works, "get-entity --db {db} key"),
@@ -55,11 +55,13 @@ const COMMANDS: [(&str, Beside, &str); 41] = [
     ("doctor", Beside::Works, "doctor --db {db}"),
     ("salvage", Beside::Refused, "salvage --db {db} --to {new}"),
     ("stats", Beside::Works, "stats --db {db}"),
+    ("top", Beside::Works, "top --db {db} --once"),
     ("space", Beside::Works, "space --db {db}"),
     ("compact", Beside::Refused, "compact --db {db}"),
     ("flush", Beside::Refused, "flush --db {db}"),
     ("checkpoint", Beside::Refused, "checkpoint --db {db} {new}"),
     ("transactions", Beside::Works, "transactions --db {db}"),
+    ("replay", Beside::Refused, "replay --db {db} {new}"),
     ("backup", Beside::Refused, "backup create --db {db} --dir {new}"),
     ("list-families", Beside::Works, "list-families --db {db}"),
     ("create-family", Beside::Refused, "create-family --db {db} another"),
@@ -99,7 +101,7 @@ fn made(directory: &Path) -> Options {
     let mut options = Options::default();
     options.create_if_missing = true;
     options
-        .set_all("enable_blob_files=true;min_blob_size=100;disable_auto_compactions=true")
+        .set_all("enable_blob_files=true;min_blob_size=100;disable_auto_compactions=true;publish_figures=false")
         .unwrap();
     let db = Db::open(directory, &options).unwrap();
     db.create_column_family("other", &options.cf).unwrap();

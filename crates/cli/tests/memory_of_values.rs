@@ -30,7 +30,7 @@ const DATA_KIB: u64 = 128 << 10;
 
 /// What is run of each command. In a line, {dir} is the scratch directory; `<FILE` and `>FILE` in
 /// it are standard input and output.
-const TABLE: [(&str, &[&str]); 41] = [
+const TABLE: [(&str, &[&str]); 43] = [
     ("import", &["import --db {dir}/db {dir}/source --set memory_budget=64m"]),
     ("put", &["put --db {dir}/put --file {dir}/source/v v --set memory_budget=64m"]),
     ("get", &["get --db {dir}/db v >got", "get --db {dir}/put v >got"]),
@@ -44,6 +44,7 @@ const TABLE: [(&str, &[&str]); 41] = [
     ("doctor", &["doctor --db {dir}/db"]),
     ("salvage", &["salvage --db {dir}/db --to {dir}/salvaged", "get --db {dir}/salvaged v >got"]),
     ("stats", &["stats --db {dir}/db"]),
+    ("top", &["top --db {dir}/db --once"]),
     ("space", &["space --db {dir}/db"]),
     ("flush", &["flush --db {dir}/db"]),
     (
@@ -83,6 +84,8 @@ const TABLE: [(&str, &[&str]); 41] = [
     // A value lies in a block of the table, which is made in memory as a whole.
     ("write-extern-sst", &[]),
     ("ingest", &[]),
+    // An operation is in memory as a whole.
+    ("replay", &[]),
     // They make values of their own, of the size that is asked for.
     ("bench", &[]),
     ("cache-sim", &[]),

@@ -215,6 +215,8 @@ pub mod doctor;
 pub mod env;
 #[cfg_attr(doc, doc(hidden))]
 pub mod expiry;
+#[cfg_attr(doc, doc(hidden))]
+pub mod figures;
 mod front;
 #[cfg_attr(doc, doc(hidden))]
 pub mod ingest;
@@ -226,10 +228,12 @@ pub mod manifest;
 pub mod memtable;
 #[cfg_attr(doc, doc(hidden))]
 pub mod options;
+pub mod replay;
 #[cfg_attr(doc, doc(hidden))]
 pub mod salvage;
 #[cfg_attr(doc, doc(hidden))]
 pub mod sst;
+pub mod trace;
 #[cfg_attr(doc, doc(hidden))]
 pub mod transactions;
 #[cfg_attr(doc, doc(hidden))]

@@ -27,9 +27,8 @@
 //! Defaults are RocksDB's, and so are the files: RocksDB opens what is written here, also what a
 //! crash leaves. Large values go to blob files only if the program asks for them, and at a flush.
 //!
-//! **What is missing** does not compile: two-phase commit, the counters of
-//! single calls in [`perf`], plain and cuckoo tables. An option that cannot be had fails the
-//! opening with `Not implemented`.
+//! **What is missing** does not compile: two-phase commit, plain and cuckoo tables. An option that
+//! cannot be had fails the opening with `Not implemented`.
 //!
 //! **What differs.** Comparators and compaction filters must be `Send` and, for comparators,
 //! `Sync`, because threads of the engine call them. [`MergeOperands`] has a lifetime, which few
@@ -58,6 +57,7 @@ mod options;
 #[doc(hidden)]
 pub mod parts;
 pub mod perf;
+mod perf_context;
 mod prop_name;
 pub mod properties;
 mod slice_transform;
@@ -97,6 +97,7 @@ pub use options::{
     SstFileManager, UniversalCompactOptions, UniversalCompactionStopStyle, WaitForCompactOptions,
     WriteBufferManager, WriteOptions,
 };
+pub use perf::PerfContext;
 pub use slice_transform::SliceTransform;
 pub use snapshot::{Snapshot, SnapshotWithThreadMode};
 pub use sst_file_writer::SstFileWriter;

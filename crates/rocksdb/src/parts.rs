@@ -9,6 +9,11 @@ pub use crate::options::{bits_in_range, bloom, has_no_effect};
 pub use crate::store::{Cursor, Store};
 pub use crate::walker::Walker;
 
+/// Counters of single operations.
+pub mod perf {
+    pub use flagstone::reports::{PerfContext, PerfLevel, PerfMetric, set_perf_level};
+}
+
 /// The engine's cache behind one.
 pub fn engine_cache(cache: &Cache) -> &BlockCache {
     &cache.engine

@@ -1,11 +1,12 @@
-//! What databases and caches hold in memory. The counters of single calls that the rocksdb crate
-//! has here are absent.
+//! What single operations of a thread cost, and what databases and caches hold in memory.
 
 use crate::cache::Cache;
 use crate::db::{DB, DBCommon, DBInner, ThreadMode};
 use crate::error::Error;
 use crate::store::Store;
 use crate::transactions::TransactionDB;
+
+pub use crate::perf_context::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 
 /// What databases and caches hold in memory, in bytes.
 pub struct MemoryUsageStats {

@@ -216,3 +216,25 @@ fn rocksdb_reads_what_was_written_and_not_flushed() {
     let entries = |text: &str| text.lines().count();
     assert_eq!((entries(&scan("default")), entries(&scan("large"))), (2, 2));
 }
+
+#[test]
+fn single_operations_are_counted_for_their_thread() {
+    use flagstone_rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
+    let directory = tempfile::tempdir().unwrap();
+    let db = DB::open_default(directory.path()).unwrap();
+    db.put("ada", "1815").unwrap();
+    let mut context = PerfContext::default();
+    db.get("ada").unwrap();
+    assert_eq!(context.report(true), "", "a thread asks before it is counted for");
+    set_perf_stats(PerfStatsLevel::EnableTime);
+    db.get("ada").unwrap();
+    assert_eq!(context.metric(PerfMetric::GetReadBytes), 4);
+    assert_eq!(context.metric(PerfMetric::GetFromMemtableCount), 1);
+    assert!(context.metric(PerfMetric::GetFromMemtableTime) > 0);
+    assert_eq!(context.metric(PerfMetric::TotalMetricCount), 0);
+    assert!(context.report(true).contains("get_read_bytes = 4"), "{}", context.report(true));
+    assert!(context.report(false).contains("blob_read_count = 0"));
+    context.reset();
+    assert_eq!(context.metric(PerfMetric::GetReadBytes), 0);
+    set_perf_stats(PerfStatsLevel::Disable);
+}

@@ -100,6 +100,7 @@ pub const CHOICES: &[Choice] = choices! {
         "keep_log_file_num": &["10", "1", "2"],
         "wal_write_mode": &["mapped", "mapped", "plain"],
         "readable_by_rocksdb_secondaries": &["false", "false", "true"],
+        "publish_figures": &["true", "false"],
         "follower_refresh_catchup_period_ms": &["10000", "0", "100"],
         "follower_catchup_retry_count": &["10", "0", "1"],
         "follower_catchup_retry_wait_ms": &["100", "0", "1000"],

@@ -4,12 +4,12 @@
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["env"],
-    &["cache", "batch", "expiry"],
+    &["cache", "batch", "expiry", "trace", "figures"],
     &["wal", "memtable", "sst", "blob"],
     &["manifest", "options"],
     &["iter", "compaction"],
     &["db"],
-    &["salvage", "doctor", "ttl", "transactions", "ingest", "backup"],
+    &["salvage", "doctor", "ttl", "transactions", "ingest", "backup", "replay"],
     &["front"],
 ];
 

@@ -28,6 +28,9 @@ typedef struct rocksdb_backup_engine_t rocksdb_backup_engine_t;
 typedef struct rocksdb_blob_file_addition_info_t rocksdb_blob_file_addition_info_t;
 typedef struct rocksdb_blob_file_garbage_info_t rocksdb_blob_file_garbage_info_t;
 typedef struct rocksdb_block_based_table_options_t rocksdb_block_based_table_options_t;
+typedef struct rocksdb_block_cache_trace_options_t rocksdb_block_cache_trace_options_t;
+typedef struct rocksdb_block_cache_trace_writer_options_t
+    rocksdb_block_cache_trace_writer_options_t;
 typedef struct rocksdb_cache_t rocksdb_cache_t;
 typedef struct rocksdb_checkpoint_t rocksdb_checkpoint_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_column_family_handle_t;
@@ -89,6 +92,8 @@ typedef struct rocksdb_pinnable_multi_get_t rocksdb_pinnable_multi_get_t;
 typedef struct rocksdb_pinnableslice_t rocksdb_pinnableslice_t;
 typedef struct rocksdb_ratelimiter_t rocksdb_ratelimiter_t;
 typedef struct rocksdb_readoptions_t rocksdb_readoptions_t;
+typedef struct rocksdb_replay_options_t rocksdb_replay_options_t;
+typedef struct rocksdb_replayer_t rocksdb_replayer_t;
 typedef struct rocksdb_restore_options_t rocksdb_restore_options_t;
 typedef struct rocksdb_size_approximation_options_t rocksdb_size_approximation_options_t;
 typedef struct rocksdb_slicetransform_t rocksdb_slicetransform_t;
@@ -103,6 +108,8 @@ typedef struct rocksdb_subcompactionjobinfo_t rocksdb_subcompactionjobinfo_t;
 typedef struct rocksdb_t rocksdb_t;
 typedef struct rocksdb_table_properties_collector_factory_t rocksdb_table_properties_collector_factory_t;
 typedef struct rocksdb_table_properties_t rocksdb_table_properties_t;
+typedef struct rocksdb_trace_options_t rocksdb_trace_options_t;
+typedef struct rocksdb_trace_reader_t rocksdb_trace_reader_t;
 typedef struct rocksdb_transaction_options_t rocksdb_transaction_options_t;
 typedef struct rocksdb_transaction_t rocksdb_transaction_t;
 typedef struct rocksdb_transactiondb_options_t rocksdb_transactiondb_options_t;
@@ -194,6 +201,14 @@ enum {
   rocksdb_k_oldest_smallest_seq_first_compaction_pri = 2,
   rocksdb_k_min_overlapping_ratio_compaction_pri = 3,
   rocksdb_k_round_robin_compaction_pri = 4,
+};
+enum {
+  rocksdb_trace_filter_none = 0,
+  rocksdb_trace_filter_get = 1,
+  rocksdb_trace_filter_write = 2,
+  rocksdb_trace_filter_iterator_seek = 4,
+  rocksdb_trace_filter_iterator_seek_for_prev = 8,
+  rocksdb_trace_filter_multi_get = 16,
 };
 enum {
   rocksdb_uninitialized = 0,
@@ -2165,6 +2180,86 @@ ROCKSDB_API void rocksdb_readoptions_set_table_index_factory_from_string(
     rocksdb_readoptions_t*, const char* value, size_t value_len, char** errptr);
 ROCKSDB_API int rocksdb_writeoptions_get_io_activity(rocksdb_writeoptions_t* options);
 ROCKSDB_API void rocksdb_writeoptions_set_io_activity(rocksdb_writeoptions_t* options, int v);
+
+/* Traces of operations and of the block cache, and replays. */
+
+ROCKSDB_API rocksdb_trace_options_t* rocksdb_trace_options_create(void);
+ROCKSDB_API rocksdb_block_cache_trace_options_t* rocksdb_block_cache_trace_options_create(void);
+ROCKSDB_API rocksdb_block_cache_trace_writer_options_t*
+rocksdb_block_cache_trace_writer_options_create(void);
+ROCKSDB_API rocksdb_replay_options_t* rocksdb_replay_options_create(void);
+ROCKSDB_API void rocksdb_trace_options_destroy(rocksdb_trace_options_t* options);
+ROCKSDB_API void rocksdb_block_cache_trace_options_destroy(
+    rocksdb_block_cache_trace_options_t* options);
+ROCKSDB_API void rocksdb_block_cache_trace_writer_options_destroy(
+    rocksdb_block_cache_trace_writer_options_t* options);
+ROCKSDB_API void rocksdb_replay_options_destroy(rocksdb_replay_options_t* options);
+ROCKSDB_API void rocksdb_trace_reader_destroy(rocksdb_trace_reader_t* reader);
+ROCKSDB_API void rocksdb_replayer_destroy(rocksdb_replayer_t* replayer);
+ROCKSDB_API void rocksdb_trace_options_set_max_trace_file_size(
+    rocksdb_trace_options_t* opt, uint64_t v);
+ROCKSDB_API uint64_t rocksdb_trace_options_get_max_trace_file_size(
+    rocksdb_trace_options_t* opt);
+ROCKSDB_API void rocksdb_trace_options_set_sampling_frequency(
+    rocksdb_trace_options_t* opt, uint64_t v);
+ROCKSDB_API uint64_t rocksdb_trace_options_get_sampling_frequency(
+    rocksdb_trace_options_t* opt);
+ROCKSDB_API void rocksdb_trace_options_set_filter(
+    rocksdb_trace_options_t* opt, uint64_t v);
+ROCKSDB_API uint64_t rocksdb_trace_options_get_filter(
+    rocksdb_trace_options_t* opt);
+ROCKSDB_API void rocksdb_trace_options_set_preserve_write_order(
+    rocksdb_trace_options_t* opt, unsigned char v);
+ROCKSDB_API unsigned char rocksdb_trace_options_get_preserve_write_order(
+    rocksdb_trace_options_t* opt);
+ROCKSDB_API void rocksdb_block_cache_trace_options_set_sampling_frequency(
+    rocksdb_block_cache_trace_options_t* opt, uint64_t v);
+ROCKSDB_API uint64_t rocksdb_block_cache_trace_options_get_sampling_frequency(
+    rocksdb_block_cache_trace_options_t* opt);
+ROCKSDB_API void rocksdb_block_cache_trace_writer_options_set_max_trace_file_size(
+    rocksdb_block_cache_trace_writer_options_t* opt, uint64_t v);
+ROCKSDB_API uint64_t rocksdb_block_cache_trace_writer_options_get_max_trace_file_size(
+    rocksdb_block_cache_trace_writer_options_t* opt);
+ROCKSDB_API void rocksdb_replay_options_set_num_threads(
+    rocksdb_replay_options_t* opt, uint32_t v);
+ROCKSDB_API uint32_t rocksdb_replay_options_get_num_threads(
+    rocksdb_replay_options_t* opt);
+ROCKSDB_API void rocksdb_replay_options_set_fast_forward(
+    rocksdb_replay_options_t* opt, double v);
+ROCKSDB_API double rocksdb_replay_options_get_fast_forward(
+    rocksdb_replay_options_t* opt);
+ROCKSDB_API rocksdb_trace_reader_t* rocksdb_trace_reader_create(
+    rocksdb_env_t* env, const rocksdb_envoptions_t* env_options, const char* trace_path,
+    char** errptr);
+ROCKSDB_API char* rocksdb_trace_reader_read(
+    rocksdb_trace_reader_t* reader, size_t* size, char** errptr);
+ROCKSDB_API void rocksdb_trace_reader_reset(rocksdb_trace_reader_t* reader, char** errptr);
+ROCKSDB_API void rocksdb_trace_reader_close(rocksdb_trace_reader_t* reader, char** errptr);
+ROCKSDB_API rocksdb_replayer_t* rocksdb_new_default_replayer(
+    rocksdb_t* db, rocksdb_column_family_handle_t** column_families, size_t num_column_families,
+    rocksdb_env_t* env, const rocksdb_envoptions_t* env_options, const char* trace_path,
+    char** errptr);
+ROCKSDB_API void rocksdb_replayer_prepare(rocksdb_replayer_t* replayer, char** errptr);
+ROCKSDB_API uint64_t rocksdb_replayer_get_header_timestamp(const rocksdb_replayer_t* replayer);
+ROCKSDB_API void rocksdb_replayer_replay(
+    rocksdb_replayer_t* replayer, const rocksdb_replay_options_t* options, char** errptr);
+ROCKSDB_API void rocksdb_start_trace(
+    rocksdb_t* db, rocksdb_env_t* env, const rocksdb_envoptions_t* env_options,
+    const rocksdb_trace_options_t* options, const char* trace_path, char** errptr);
+ROCKSDB_API void rocksdb_end_trace(rocksdb_t* db, char** errptr);
+ROCKSDB_API void rocksdb_start_io_trace(
+    rocksdb_t* db, rocksdb_env_t* env, const rocksdb_envoptions_t* env_options,
+    const rocksdb_trace_options_t* options, const char* trace_path, char** errptr);
+ROCKSDB_API void rocksdb_end_io_trace(rocksdb_t* db, char** errptr);
+ROCKSDB_API void rocksdb_start_block_cache_trace(
+    rocksdb_t* db, rocksdb_env_t* env, const rocksdb_envoptions_t* env_options,
+    const rocksdb_trace_options_t* options, const char* trace_path, char** errptr);
+ROCKSDB_API void rocksdb_start_block_cache_trace_with_options(
+    rocksdb_t* db, rocksdb_env_t* env, const rocksdb_envoptions_t* env_options,
+    const rocksdb_block_cache_trace_options_t* options,
+    const rocksdb_block_cache_trace_writer_options_t* writer_options, const char* trace_path,
+    char** errptr);
+ROCKSDB_API void rocksdb_end_block_cache_trace(rocksdb_t* db, char** errptr);
 
 /* Counters and distributions, and what databases and caches hold in memory. */
 

@@ -583,6 +583,111 @@ static void background_work(void) {
   rocksdb_options_destroy(options);
 }
 
+static void counters_of_single_calls(void) {
+  rocksdb_options_t* options = creating();
+  rocksdb_t* db = rocksdb_open(options, in("counted"), &error);
+  OK();
+  put(db, "ada", "1815");
+  rocksdb_perfcontext_t* context = rocksdb_perfcontext_create();
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_get_read_bytes) == 0);
+  rocksdb_set_perf_level(rocksdb_enable_time_except_for_mutex);
+  CHECK(holds(db, "ada", "1815"));
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_get_read_bytes) == 4);
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_get_from_memtable_count) == 1);
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_get_from_memtable_time) > 0);
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_total_metric_count) == 0);
+  CHECK(rocksdb_perfcontext_metric(context, -1) == 0);
+  char* report = rocksdb_perfcontext_report(context, 1);
+  CHECK(strstr(report, "get_read_bytes = 4") != NULL);
+  rocksdb_free(report);
+  rocksdb_set_perf_level(rocksdb_disable);
+  rocksdb_perfcontext_reset(context);
+  CHECK(holds(db, "ada", "1815"));
+  CHECK(rocksdb_perfcontext_metric(context, rocksdb_get_read_bytes) == 0);
+  rocksdb_perfcontext_destroy(context);
+  rocksdb_close(db);
+  rocksdb_options_destroy(options);
+}
+
+static void traces(void) {
+  rocksdb_options_t* options = creating();
+  rocksdb_t* db = rocksdb_open(options, in("traced"), &error);
+  OK();
+  char trace[1024];
+  snprintf(trace, sizeof(trace), "%s", in("operations.trace"));
+  rocksdb_trace_options_t* traced = rocksdb_trace_options_create();
+  CHECK(rocksdb_trace_options_get_sampling_frequency(traced) == 1);
+  rocksdb_trace_options_set_filter(traced, rocksdb_trace_filter_get);
+  CHECK(rocksdb_trace_options_get_filter(traced) == 1);
+  rocksdb_trace_options_set_preserve_write_order(traced, 1);
+  rocksdb_start_trace(db, NULL, NULL, traced, trace, &error);
+  OK();
+  put(db, "ada", "1815");
+  CHECK(holds(db, "ada", "1815"));
+  rocksdb_start_trace(db, NULL, NULL, traced, trace, &error);
+  CHECK(strstr(error, "already exists") != NULL);
+  rocksdb_free(error), error = NULL;
+  rocksdb_end_trace(db, &error);
+  OK();
+  rocksdb_end_trace(db, &error);
+  CHECK(strcmp(error, "IO error: No trace file to close") == 0);
+  rocksdb_free(error), error = NULL;
+  rocksdb_trace_options_destroy(traced);
+
+  /* Header, write, end. */
+  rocksdb_env_t* env = rocksdb_create_default_env();
+  rocksdb_trace_reader_t* reader = rocksdb_trace_reader_create(env, NULL, trace, &error);
+  OK();
+  size_t len, records = 0;
+  for (int round = 0; round < 2; round++) {
+    for (char* record; (record = rocksdb_trace_reader_read(reader, &len, &error)); records++) {
+      CHECK(len >= 13);
+      rocksdb_free(record);
+    }
+    OK();
+    CHECK(len == 0);
+    rocksdb_trace_reader_reset(reader, &error);
+    OK();
+  }
+  CHECK(records == 6);
+  rocksdb_trace_reader_close(reader, &error);
+  OK();
+  CHECK(rocksdb_trace_reader_read(reader, &len, &error) == NULL);
+  CHECK(strcmp(error, "IO error: TraceReader is closed.") == 0);
+  rocksdb_free(error), error = NULL;
+  rocksdb_trace_reader_destroy(reader);
+  rocksdb_env_destroy(env);
+
+  rocksdb_t* second = rocksdb_open(options, in("replayed"), &error);
+  OK();
+  rocksdb_replayer_t* replayer =
+      rocksdb_new_default_replayer(second, NULL, 0, NULL, NULL, trace, &error);
+  OK();
+  rocksdb_replayer_prepare(replayer, &error);
+  OK();
+  CHECK(rocksdb_replayer_get_header_timestamp(replayer) > 0);
+  rocksdb_replay_options_t* replay = rocksdb_replay_options_create();
+  rocksdb_replay_options_set_num_threads(replay, 2);
+  rocksdb_replay_options_set_fast_forward(replay, 100);
+  CHECK(rocksdb_replay_options_get_fast_forward(replay) == 100);
+  rocksdb_replayer_replay(replayer, replay, &error);
+  OK();
+  CHECK(holds(second, "ada", "1815"));
+  rocksdb_replay_options_destroy(replay);
+  rocksdb_replayer_destroy(replayer);
+  rocksdb_close(second);
+
+  rocksdb_start_block_cache_trace_with_options(db, NULL, NULL, NULL, NULL, in("blocks"), &error);
+  OK();
+  rocksdb_end_block_cache_trace(db, &error);
+  OK();
+  rocksdb_start_io_trace(db, NULL, NULL, NULL, in("io"), &error);
+  CHECK(strncmp(error, "Not implemented", 15) == 0);
+  rocksdb_free(error), error = NULL;
+  rocksdb_close(db);
+  rocksdb_options_destroy(options);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   snprintf(directory, sizeof(directory), "%s", arguments[1]);
@@ -593,6 +698,8 @@ int main(int count, char** arguments) {
   transactions();
   errors();
   background_work();
+  counters_of_single_calls();
+  traces();
   puts("done");
   return 0;
 }

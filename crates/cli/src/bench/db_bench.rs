@@ -96,7 +96,6 @@ const ABSENT: &[(&str, &[&str])] = &[
     ("simcache_size", &["-1"]),
     ("simulate_hdd", NO),
     ("sine_write_rate", NO),
-    ("trace_file", NONE),
     ("transaction_db", NO),
     ("use_blob_db", NO),
     ("use_cuckoo_table", NO),

@@ -192,9 +192,13 @@ pub struct Flags {
     /// Bytes that iterators read ahead
     #[arg(long, default_value_t = 0)]
     pub readahead_size: u64,
+    /// Record operations in this new file, in RocksDB's format, starting with the first benchmark
+    /// that uses an existing database. `flagstone replay` repeats them
+    #[arg(long)]
+    pub trace_file: Option<PathBuf>,
     /// Record block cache accesses in this new file, starting with the first benchmark that uses an
-    /// existing database; CSV if the name ends in .csv, otherwise oracleGeneral. `flagstone
-    /// cache-sim` replays it
+    /// existing database; CSV if the name ends in .csv, RocksDB's format if it ends in .rocksdb,
+    /// otherwise oracleGeneral. `flagstone cache-sim` replays it
     #[arg(long)]
     pub block_cache_trace_file: Option<PathBuf>,
     /// Record one in N keys
@@ -286,13 +290,10 @@ impl Flags {
         let options = TraceOptions {
             sampling_frequency: self.block_cache_trace_sampling_frequency,
             max_trace_file_size: self.block_cache_trace_max_trace_file_size_in_bytes,
-            format: if path
-                .extension()
-                .is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
-            {
-                TraceFormat::Csv
-            } else {
-                TraceFormat::OracleGeneral
+            format: match path.extension() {
+                Some(end) if end.eq_ignore_ascii_case("csv") => TraceFormat::Csv,
+                Some(end) if end.eq_ignore_ascii_case("rocksdb") => TraceFormat::RocksDb,
+                _ => TraceFormat::OracleGeneral,
             },
         };
         Some((path, options))

@@ -11,6 +11,7 @@ use flagstone::base::file_name::{self, FileKind};
 use flagstone::db::{Db, another_owner};
 use flagstone::env::{Env, IoMode};
 use flagstone::options::{CompactRangeOptions, Options};
+use flagstone::trace::{FileTraceWriter, OperationTraceOptions};
 use serde_json::{Map, Value, json};
 
 use super::data::KeyOrder;
@@ -42,8 +43,9 @@ pub fn run(flags: &Flags, common: &Common) -> Outcome {
     }
     let plans = plans(flags)?;
     let used = plans.iter().position(|plan| !plan.fresh).unwrap_or(plans.len());
-    if flags.block_cache_trace_file.is_some() && plans[used..].iter().any(|plan| plan.fresh) {
-        let message = "with --block_cache_trace_file, benchmarks that make a new database come before the others";
+    let is_traced = flags.block_cache_trace_file.is_some() || flags.trace_file.is_some();
+    if is_traced && plans[used..].iter().any(|plan| plan.fresh) {
+        let message = "with --trace_file or --block_cache_trace_file, benchmarks that make a new database come before the others";
         return Err(Failure::Usage(message.to_string()));
     }
     database::check_no_file(&Env::os(), &flags.db)?;
@@ -175,11 +177,8 @@ impl<'a> Bench<'a> {
             let options = Options { open_progress, ..self.options.clone() };
             self.db = Some(Db::open(&self.flags.db, &options)?);
         }
-        if let Some((path, options)) = self.flags.block_cache_trace()
-            && !plan.fresh
-            && !std::mem::replace(&mut self.is_traced, true)
-        {
-            self.open_db()?.start_block_cache_trace(path, &options)?;
+        if !plan.fresh && !std::mem::replace(&mut self.is_traced, true) {
+            self.start_traces()?;
         }
         let path = self.flags.db.display();
         match plan.work {
@@ -349,8 +348,28 @@ impl<'a> Bench<'a> {
             let text = format!("block cache trace: {requests} requests, {bytes} bytes{cut}\n");
             self.tell(&json!({ "block_cache_trace": facts }), &text)?;
         }
+        if let Some(db) = &self.db
+            && let Some(trace) = db.end_trace()?
+        {
+            let (operations, bytes) = (trace.operations, trace.bytes);
+            let text = format!("trace: {operations} operations, {bytes} bytes\n");
+            let facts = json!({ "operations": operations, "bytes": bytes });
+            self.tell(&json!({ "trace": facts }), &text)?;
+        }
         self.close()?;
         Ok(Verdict::Sound)
+    }
+
+    /// Begins the traces that are asked for.
+    fn start_traces(&mut self) -> Result<(), Failure> {
+        if let Some((path, options)) = self.flags.block_cache_trace() {
+            self.open_db()?.start_block_cache_trace(path, &options)?;
+        }
+        if let Some(path) = &self.flags.trace_file {
+            let writer = Box::new(FileTraceWriter::create(&Env::os(), path)?);
+            self.open_db()?.start_trace(&OperationTraceOptions::default(), writer)?;
+        }
+        Ok(())
     }
 }
 

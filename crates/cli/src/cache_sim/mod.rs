@@ -34,7 +34,8 @@ use trace::Trace;
 
 /// Replay a trace over cache policies and sizes, and compare their hit ratios.
 ///
-/// A trace is CSV or oracleGeneral, either also compressed with Zstandard. CSV has
+/// A trace is CSV, oracleGeneral, or one of RocksDB's block cache, each also compressed with
+/// Zstandard. CSV has
 /// time,key,size[,op]; an op that begins with "del" removes the key, any other op is an access.
 /// oracleGeneral has 24 bytes a request: u32 time, u64 key, u32 size, and i64 next access, which is
 /// ignored. An object keeps the size of its first request. There is no warm-up: first requests
@@ -48,7 +49,8 @@ pub struct Arguments {
     /// Trace file
     #[arg(required_unless_present = "synthetic", conflicts_with = "synthetic")]
     trace: Option<PathBuf>,
-    /// csv or oracle; without it, names that end in .csv (before .zst) are CSV
+    /// csv, oracle or rocksdb; without it, names that end in .csv (before .zst) are CSV, and traces
+    /// of RocksDB are known by their first bytes
     #[arg(long, value_enum)]
     format: Option<read::Format>,
     /// Generate a trace: photo (groups of 1K, 9K, 90K and 2.5M objects with a quarter of the

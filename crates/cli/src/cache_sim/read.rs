@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use flagstone::base::{Error, Result};
+use flagstone::trace::{BlockAccess, RECORD_HEADER_SIZE, RawRecord};
 
 use crate::input::Input;
 use crate::progress::Progress;
@@ -18,9 +19,15 @@ pub enum Format {
     Csv,
     /// 24 bytes a request, little-endian: u32 time, u64 key, u32 size, i64 next use.
     Oracle,
+    /// RocksDB's traces of the block cache.
+    Rocksdb,
 }
 
 const RECORD_SIZE: usize = 24;
+/// A trace of RocksDB's block cache begins with a record of type 1, and that with these bytes.
+const ROCKSDB_MAGIC: &[u8] = b"\x10feedcafedeadbeef";
+const ROCKSDB_MAGIC_AT: usize = RECORD_HEADER_SIZE;
+const ROCKSDB_START: usize = ROCKSDB_MAGIC_AT + ROCKSDB_MAGIC.len();
 /// Longer lines are taken for something else than CSV.
 const LINE_SIZE_MAX: u64 = 64 << 10;
 /// Objects are smaller, in bytes: what all of them take can be counted.
@@ -35,7 +42,6 @@ const ZSTD_MAGIC: [u8; 4] = 0xfd2f_b528u32.to_le_bytes();
 /// decompressed.
 pub fn read(path: &Path, format: Option<Format>) -> Result<Trace> {
     let mut input = Input::open(path)?;
-    let format = format.unwrap_or_else(|| format_of(path));
     let progress = Progress::of_stream(&input);
     let mut first = vec![0; ZSTD_MAGIC.len()];
     let mut filled = 0;
@@ -55,17 +61,30 @@ pub fn read(path: &Path, format: Option<Format>) -> Result<Trace> {
     } else {
         Box::new(BufReader::with_capacity(BUFFER_SIZE, stored))
     };
+    let (start, format) = match format {
+        Some(format) => (Vec::new(), format),
+        None if is_csv(path) => (Vec::new(), Format::Csv),
+        None => {
+            let mut start = vec![0; ROCKSDB_START];
+            let filled = fill(&mut *input, &mut start, 0).map_err(|error| error.at(path))?;
+            start.truncate(filled);
+            let is_rocksdb = start.get(ROCKSDB_MAGIC_AT..) == Some(ROCKSDB_MAGIC);
+            (start, if is_rocksdb { Format::Rocksdb } else { Format::Oracle })
+        }
+    };
+    let input = &mut io::Cursor::new(start).chain(input);
     let trace = match format {
-        Format::Csv => read_csv(&mut *input),
-        Format::Oracle => read_oracle(&mut *input),
+        Format::Csv => read_csv(input),
+        Format::Oracle => read_oracle(input),
+        Format::Rocksdb => read_rocksdb(input),
     };
     trace.map_err(|error| error.at(path))
 }
 
-fn format_of(path: &Path) -> Format {
+fn is_csv(path: &Path) -> bool {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let plain = name.strip_suffix(".zst").or_else(|| name.strip_suffix(".zstd")).unwrap_or(&name);
-    if plain.ends_with(".csv") { Format::Csv } else { Format::Oracle }
+    plain.ends_with(".csv")
 }
 
 /// A stream whose progress is shown.
@@ -97,15 +116,7 @@ fn read_oracle(input: &mut dyn BufRead) -> Result<Trace> {
     let mut offset = 0;
     loop {
         let mut record = [0; RECORD_SIZE];
-        let mut filled = 0;
-        while filled < RECORD_SIZE {
-            match input.read(&mut record[filled..]) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(damage(&error, offset)),
-            }
-        }
+        let filled = fill(input, &mut record, offset)?;
         if filled == 0 {
             return Ok(builder.finish());
         }
@@ -123,6 +134,61 @@ fn read_oracle(input: &mut dyn BufRead) -> Result<Trace> {
             return Err(too_many(offset));
         }
         offset += RECORD_SIZE as u64;
+    }
+}
+
+/// Fills a buffer as far as the input goes.
+fn fill(input: &mut dyn BufRead, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(damage(&error, offset)),
+        }
+    }
+    Ok(filled)
+}
+
+/// A lookup that found nothing and was to insert nothing is no request: no cache would have had the
+/// block.
+fn read_rocksdb(input: &mut dyn BufRead) -> Result<Trace> {
+    let mut builder = Builder::default();
+    let mut offset = 0;
+    let mut record = vec![0; RECORD_HEADER_SIZE];
+    loop {
+        record.resize(RECORD_HEADER_SIZE, 0);
+        let filled = fill(input, &mut record, offset)?;
+        let at = |error: Error| error.at_offset(offset);
+        if filled == 0 && offset > 0 {
+            return Ok(builder.finish());
+        }
+        let cut_off = || at(Error::corruption("the trace ends within a record"));
+        let length = record.last_chunk().filter(|_| filled == record.len());
+        let length = u32::from_le_bytes(*length.ok_or_else(cut_off)?);
+        // Memory is taken for bytes that are there.
+        let read = input.take(length.into()).read_to_end(&mut record);
+        if read.map_err(|error| damage(&error, offset))? < length as usize {
+            return Err(cut_off());
+        }
+        let raw = RawRecord::parse(&record).map_err(at)?;
+        if offset == 0 {
+            BlockAccess::check_header(&raw).map_err(at)?;
+        } else {
+            let access = BlockAccess::decode(&raw).map_err(at)?;
+            let size = access.size;
+            if size > OBJECT_SIZE_MAX {
+                let message = format!("a block of {size} bytes; {OBJECT_SIZE_MAX} are the most");
+                return Err(at(Error::corruption(message)));
+            }
+            let key = flagstone::base::hash::hash64(&access.block_key);
+            let is_request = access.is_hit || !access.is_not_inserted;
+            if is_request && !builder.push(key, size, false) {
+                return Err(too_many(offset));
+            }
+        }
+        offset += record.len() as u64;
     }
 }
 

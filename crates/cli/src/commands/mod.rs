@@ -31,6 +31,7 @@ pub mod man;
 pub mod manifest;
 pub mod put;
 pub mod put_entity;
+pub mod replay;
 pub mod salvage;
 pub mod scan;
 pub mod space;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::error::{Error, Result};
+use super::perf::{self, PerfMetric};
 use super::timestamp::{self, U64_SIZE};
 
 /// A total order on user keys, supplied by the application.
@@ -168,6 +169,7 @@ impl Comparator {
     /// Compares two user keys.
     #[inline]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        perf::count(PerfMetric::UserKeyComparisonCount, 1);
         match self {
             Self::Bytewise => a.cmp(b),
             Self::ReverseBytewise => b.cmp(a),
@@ -176,7 +178,7 @@ impl Comparator {
             Self::BytewiseU64Ts | Self::ReverseBytewiseU64Ts => {
                 let timestamp = |key| timestamp::split(key, U64_SIZE).1;
                 let newest_first = || self.compare_timestamps(timestamp(b), timestamp(a));
-                self.compare_keys(a, b).then_with(newest_first)
+                self.order_of_keys(a, b).then_with(newest_first)
             }
         }
     }
@@ -193,9 +195,15 @@ impl Comparator {
 
     /// Compares two keys without regard to the timestamps that they end in.
     pub fn compare_keys(&self, a: &[u8], b: &[u8]) -> Ordering {
+        perf::count(PerfMetric::UserKeyComparisonCount, 1);
+        self.order_of_keys(a, b)
+    }
+
+    fn order_of_keys(&self, a: &[u8], b: &[u8]) -> Ordering {
         let bare = |key| timestamp::strip(key, U64_SIZE);
         match self {
-            Self::Bytewise | Self::ReverseBytewise => self.compare(a, b),
+            Self::Bytewise => a.cmp(b),
+            Self::ReverseBytewise => b.cmp(a),
             Self::BytewiseU64Ts => bare(a).cmp(bare(b)),
             Self::ReverseBytewiseU64Ts => bare(b).cmp(bare(a)),
             Self::Custom(custom) if custom.timestamp_size() == 0 => custom.compare(a, b),

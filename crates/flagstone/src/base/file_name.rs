@@ -36,6 +36,8 @@ pub enum FileKind {
     Owner,
     /// `FOLLOWER`: in a follower's directory, whose tables and blob files it has
     Follower,
+    /// `FIGURES`: what the process that has the database open says it does
+    Figures,
 }
 
 impl FileKind {
@@ -50,6 +52,7 @@ impl FileKind {
             "RESERVE" => return Some(Self::Reserve),
             "OWNER" => return Some(Self::Owner),
             "FOLLOWER" => return Some(Self::Follower),
+            "FIGURES" => return Some(Self::Figures),
             _ => {}
         }
         if name.starts_with("LOG.old.") {
@@ -95,7 +98,8 @@ impl FileKind {
             | Self::InfoLog
             | Self::Reserve
             | Self::Owner
-            | Self::Follower => None,
+            | Self::Follower
+            | Self::Figures => None,
         }
     }
 }
@@ -134,6 +138,11 @@ pub fn archive(wals: &Path) -> PathBuf {
 /// directory a job, named by 32 digits.
 pub fn remote_compactions(database: &Path) -> PathBuf {
     database.join("remote_compactions")
+}
+
+/// `FIGURES` in `directory`.
+pub fn figures(directory: &Path) -> PathBuf {
+    directory.join("FIGURES")
 }
 
 /// `NNNNNN.sst` in `directory`.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::error::{Error, Result, SubCode};
 use super::key::key_in_words;
+use super::perf::{self, PerfMetric};
 use super::wide_columns::WideColumns;
 
 /// How a failed full merge in a flush or compaction is treated. In either case the operands and the
@@ -129,9 +130,10 @@ pub fn full_merge(
     existing: Option<&[u8]>,
     operands: &[&[u8]],
 ) -> Result<Vec<u8>> {
-    operator
-        .full_merge(key, existing, operands)
-        .ok_or_else(|| refused(operator, key, operands.len()))
+    let time = perf::time(PerfMetric::MergeOperatorTimeNanos);
+    let merged = operator.full_merge(key, existing, operands);
+    drop(time);
+    merged.ok_or_else(|| refused(operator, key, operands.len()))
 }
 
 /// The error for operands that an operator refuses.

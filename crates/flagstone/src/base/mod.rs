@@ -24,6 +24,7 @@ mod key;
 mod key_buffer;
 pub mod merge;
 pub mod mutant;
+pub(crate) mod perf;
 mod prefetch;
 pub mod prefix;
 mod properties_collector;
@@ -66,6 +67,10 @@ pub use key::{
 pub(crate) use key_buffer::KeyBuffer;
 pub use merge::{MergeBase, MergeFailureScope, MergeOperator, Merged};
 pub use mutant::Mutant;
+pub use perf::{
+    IoMetric, IoStatsContext, PerfContext, PerfLevel, PerfLevelMetric, PerfMetric, perf_level,
+    set_perf_level,
+};
 pub(crate) use prefetch::prefetch;
 pub use prefix::PrefixExtractor;
 pub use properties_collector::{

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 
 use super::format::{BlobIndex, HEADER_SIZE};
-use super::reader::BlobFileReader;
+use super::reader::{BlobFileReader, count_read};
 use crate::base::{FileNumber, Result, Sometimes};
 use crate::env::{Advice, RandomAccessFile};
 
@@ -374,7 +374,9 @@ impl Buffer {
         let kept = std::mem::take(&mut self.memory).try_into_mut().ok().filter(|_| is_fit);
         let mut memory = kept.unwrap_or_else(|| BytesMut::zeroed(length));
         self.filled = 0;
+        let time = count_read(length);
         let read = file.read_at(offset, &mut memory[..length]);
+        drop(time);
         self.memory = memory.freeze();
         self.filled = read?;
         Ok(())

@@ -16,6 +16,7 @@ use super::format::{
 };
 use super::walk::RecordWalk;
 use crate::base::compression::{CompressionType, decompress};
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{ColumnFamilyId, Comparator, Error, Mutant, Result};
 use crate::env::{Place, RandomAccessFile, read_together, read_until_end};
@@ -102,12 +103,15 @@ pub fn get_together(requests: &[BlobRequest<'_>], verify: bool) -> (Vec<Result<B
         // Until it is read.
         values.push(span.map(|_| BlobValue { buffer: Vec::new(), start: 0 }));
     }
+    let time = perf::time(PerfMetric::BlobReadTime);
     let together = read_together(&places, &mut |place: usize, bytes: Result<&[u8]>| {
         let (at, span) = whose[place];
         let BlobRequest { reader, user_key, index } = &requests[at];
+        drop(count_read(span.length));
         let unfold = |bytes: &[u8]| reader.unfold(user_key, index, span, bytes.to_vec());
         values[at] = bytes.and_then(unfold);
     });
+    drop(time);
     (values, together)
 }
 
@@ -197,7 +201,9 @@ impl BlobFileReader {
     fn get_by(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<BlobValue> {
         let span = self.span(user_key, index, verify)?;
         let mut buffer = Vec::with_capacity(span.length);
+        let time = count_read(span.length);
         self.file.read_onto(span.offset, span.length, &mut buffer)?;
+        drop(time);
         self.unfold(user_key, index, span, buffer)
     }
 
@@ -218,6 +224,7 @@ impl BlobFileReader {
         let span = self.span(user_key, index, false)?;
         let (start, end) = (range.start.min(index.size), range.end.min(index.size));
         let length = end.saturating_sub(start) as usize;
+        let _time = count_read(length);
         read_exactly(&*self.file, span.offset + start, length)
     }
 
@@ -396,6 +403,7 @@ impl BlobFileReader {
     }
 
     fn check_record(&self, record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<()> {
+        let _time = perf::time(PerfMetric::BlobChecksumTime);
         let header = check_header(record, user_key.len(), index)?;
         let key = &record[RECORD_HEADER_SIZE..][..user_key.len()];
         self.check_bytes(key, user_key)?;
@@ -418,9 +426,17 @@ impl BlobFileReader {
     }
 
     fn decompress(&self, span: Span, read: &[u8]) -> Result<Vec<u8>> {
+        let _time = perf::time(PerfMetric::BlobDecompressTime);
         decompress(self.compression, &read[span.value_start..], None, MAX_VALUE_SIZE)
             .map_err(|error| error.at(self.file.path()).at_offset(span.offset))
     }
+}
+
+/// Counts a read of so many bytes for values, and takes its time.
+pub(super) fn count_read(length: usize) -> perf::Timer {
+    perf::count(PerfMetric::BlobReadCount, 1);
+    perf::count(PerfMetric::BlobReadByte, length as u64);
+    perf::time(PerfMetric::BlobReadTime)
 }
 
 /// The key of the record whose value `index` leads to: its header stands before as many bytes as it

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::MemoryAccount;
+use crate::trace::TraceType;
 
 /// What a cache can hold: handles, which a lookup clones.
 pub trait CacheValue: Clone {
@@ -13,6 +14,11 @@ pub trait CacheValue: Clone {
     /// The value left the cache while somebody else held it: until nobody does, its memory is a
     /// piece of [`super::MemoryKind::KeptBlocks`].
     fn count_kept(&self, _account: &Arc<MemoryAccount>) {}
+
+    /// What it is called in a trace.
+    fn trace_type(&self) -> TraceType {
+        TraceType::DataBlock
+    }
 
     /// Drops a value that left the cache; what is to come in may use its memory.
     fn discard(self) {}

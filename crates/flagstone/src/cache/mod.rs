@@ -55,6 +55,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::base::{Counters, Result};
 use crate::env::Env;
+use crate::trace::TraceType;
 
 /// Settings of a cache.
 #[derive(Debug, Clone, PartialEq)]
@@ -274,7 +275,12 @@ impl<V: CacheValue> Cache<V> {
         let value = shard.lookup(hash, key)?;
         // Evicted since then, it is not there to be asked about: one request less in the trace.
         if let Some(charge) = shard.charge_of(hash, key) {
-            self.tracer.record(hash, charge);
+            self.tracer.record(&trace::Access {
+                key,
+                kind: value.trace_type(),
+                charge,
+                is_hit: true,
+            });
         }
         Some(value)
     }
@@ -316,7 +322,8 @@ impl<V: CacheValue> Cache<V> {
         if least > self.capacity() >> self.shard_bits {
             // Asked for it was.
             if self.tracer.is_on() {
-                self.tracer.record(key.hash(), least);
+                let kind = TraceType::DataBlock;
+                self.tracer.record(&trace::Access { key, kind, charge: least, is_hit: false });
             }
             self.erase(key);
             return false;
@@ -335,7 +342,8 @@ impl<V: CacheValue> Cache<V> {
     ) -> bool {
         let hash = key.hash();
         if self.tracer.is_on() {
-            self.tracer.record(hash, charge);
+            let kind = value.trace_type();
+            self.tracer.record(&trace::Access { key, kind, charge, is_hit: false });
         }
         self.put(Insertion { hash, key, value, charge, priority })
     }

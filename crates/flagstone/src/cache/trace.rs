@@ -11,6 +11,7 @@
 //!
 //! ```text
 //! oracleGeneral  24 bytes, little-endian: u32 seconds, u64 key, u32 size, i64 next use
+//! RocksDb        `trace::block` has its grammar
 //! CSV            time,key,size: seconds with microseconds, two decimal numbers; the first line has the names
 //! ```
 //!
@@ -23,11 +24,14 @@ use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Code, Error, Result};
+use crate::cache::CacheKey;
 use crate::env::{Clock, Env, IoMode, WritableFile};
+use crate::trace::{TraceType, put_access, put_header};
 
 const RECORD_SIZE: usize = 24;
-/// The longest line: three numbers of 20 digits with their separators.
-const LINE_SIZE_MAX: usize = 72;
+/// The longest record: a line of three numbers of 20 digits has 72 bytes with its separators, and
+/// an access in RocksDB's form some 90.
+const LINE_SIZE_MAX: usize = 128;
 const BUFFER_SIZE: usize = 64 << 10;
 const HEAD: &str = "time,key,size\n";
 const UNKNOWN_NEXT_USE: i64 = -1;
@@ -41,6 +45,10 @@ pub enum TraceFormat {
     OracleGeneral,
     /// `time,key,size`, a line a request, under a line of names.
     Csv,
+    /// RocksDB's, for its `block_cache_trace_analyzer`. The cache does not know for which family,
+    /// level and caller it is asked: records say so. A table has the number by which the cache
+    /// knows it, another with each opening.
+    RocksDb,
 }
 
 /// What is recorded (RocksDB's `TraceOptions`).
@@ -125,13 +133,21 @@ impl Tracer {
         recording.take().map(|recording| recording.finish()).transpose()
     }
 
-    /// A request for a key, by its hash.
+    /// A request for a key.
     #[cold]
-    pub(super) fn record(&self, hash: u64, charge: usize) {
+    pub(super) fn record(&self, access: &Access) {
         if let Some(recording) = &mut *self.recording.lock() {
-            recording.add(hash, charge as u64);
+            recording.add(access);
         }
     }
+}
+
+/// A request.
+pub(super) struct Access {
+    pub(super) key: CacheKey,
+    pub(super) kind: TraceType,
+    pub(super) charge: usize,
+    pub(super) is_hit: bool,
 }
 
 struct Recording {
@@ -150,8 +166,10 @@ struct Recording {
 impl Recording {
     fn new(file: Arc<dyn WritableFile>, clock: Arc<dyn Clock>, options: TraceOptions) -> Self {
         let mut buffer = Vec::with_capacity(BUFFER_SIZE + LINE_SIZE_MAX);
-        if options.format == TraceFormat::Csv {
-            buffer.extend_from_slice(HEAD.as_bytes());
+        match options.format {
+            TraceFormat::OracleGeneral => {}
+            TraceFormat::Csv => buffer.extend_from_slice(HEAD.as_bytes()),
+            TraceFormat::RocksDb => put_header(&mut buffer, clock.unix_micros()),
         }
         let started_us = clock.now_us();
         Self {
@@ -167,7 +185,8 @@ impl Recording {
         }
     }
 
-    fn add(&mut self, hash: u64, charge: u64) {
+    fn add(&mut self, access: &Access) {
+        let hash = access.key.hash();
         if self.is_full
             || self.failure.is_some()
             || !is_sampled(hash, self.options.sampling_frequency)
@@ -176,7 +195,17 @@ impl Recording {
         }
         let length = self.buffer.len();
         let elapsed_us = self.clock.now_us().saturating_sub(self.started_us);
-        append(&mut self.buffer, self.options.format, elapsed_us, hash, charge);
+        let charge = access.charge as u64;
+        match self.options.format {
+            TraceFormat::RocksDb => {
+                let CacheKey { file, offset } = access.key;
+                let now = self.clock.unix_micros();
+                let (buffer, kind) = (&mut self.buffer, access.kind);
+                put_access(buffer, (now, kind), (file, offset), charge, access.is_hit);
+            }
+            TraceFormat::OracleGeneral => append(&mut self.buffer, elapsed_us, hash, charge),
+            TraceFormat::Csv => append_line(&mut self.buffer, elapsed_us, hash, charge),
+        }
         if self.written + self.buffer.len() as u64 > self.options.max_trace_file_size {
             self.buffer.truncate(length);
             self.is_full = true;
@@ -218,22 +247,19 @@ fn is_sampled(hash: u64, frequency: u64) -> bool {
     (mixed ^ (mixed >> 32)).is_multiple_of(frequency)
 }
 
-fn append(buffer: &mut Vec<u8>, format: TraceFormat, elapsed_us: u64, key: u64, size: u64) {
+fn append(buffer: &mut Vec<u8>, elapsed_us: u64, key: u64, size: u64) {
     let seconds = elapsed_us / 1_000_000;
-    match format {
-        TraceFormat::OracleGeneral => {
-            let mut record = [0; RECORD_SIZE];
-            record[0..4].copy_from_slice(&u32::try_from(seconds).unwrap_or(u32::MAX).to_le_bytes());
-            record[4..12].copy_from_slice(&key.to_le_bytes());
-            record[12..16].copy_from_slice(&u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes());
-            record[16..24].copy_from_slice(&UNKNOWN_NEXT_USE.to_le_bytes());
-            buffer.extend_from_slice(&record);
-        }
-        TraceFormat::Csv => {
-            let line = format!("{seconds}.{:06},{key},{size}\n", elapsed_us % 1_000_000);
-            buffer.extend_from_slice(line.as_bytes());
-        }
-    }
+    let mut record = [0; RECORD_SIZE];
+    record[0..4].copy_from_slice(&u32::try_from(seconds).unwrap_or(u32::MAX).to_le_bytes());
+    record[4..12].copy_from_slice(&key.to_le_bytes());
+    record[12..16].copy_from_slice(&u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes());
+    record[16..24].copy_from_slice(&UNKNOWN_NEXT_USE.to_le_bytes());
+    buffer.extend_from_slice(&record);
+}
+
+fn append_line(buffer: &mut Vec<u8>, elapsed_us: u64, key: u64, size: u64) {
+    let (seconds, micros) = (elapsed_us / 1_000_000, elapsed_us % 1_000_000);
+    buffer.extend_from_slice(format!("{seconds}.{micros:06},{key},{size}\n").as_bytes());
 }
 
 #[cfg(test)]

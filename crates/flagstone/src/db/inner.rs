@@ -225,6 +225,7 @@ impl DbInner {
         self.tree.forget_promises();
         self.tree.families.read().values().for_each(|family| family.parked.close());
         trace::end_traces(self);
+        self.jobs.end_figures();
         self.jobs.purge_all_obsolete_files();
         let ended = self.pipeline.end_wal();
         self.tree.end_manifest();

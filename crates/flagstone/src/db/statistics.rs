@@ -1,6 +1,7 @@
-//! Counters of the engine. Names follow RocksDB's tickers.
+//! Counters of the engine, and where its operations are recorded. Names follow RocksDB's tickers.
 
 use crate::base::Counters;
+use crate::trace::OperationTrace;
 
 macro_rules! tickers {
     ($($(#[doc = $doc:literal])+ $variant:ident => $name:literal,)*) => {
@@ -131,6 +132,7 @@ tickers! {
 #[derive(Debug, Default)]
 pub struct Statistics {
     counters: Counters<{ Ticker::ALL.len() }>,
+    operations: OperationTrace,
 }
 
 impl Statistics {
@@ -144,6 +146,12 @@ impl Statistics {
     #[inline]
     pub(in crate::db) fn add_committing(&self, ticker: Ticker, count: u64) {
         self.counters.add_alone(ticker as usize, count);
+    }
+
+    /// Where operations are recorded, if a trace is.
+    #[inline]
+    pub(in crate::db) fn operations(&self) -> &OperationTrace {
+        &self.operations
     }
 
     /// The value of a counter.

@@ -46,7 +46,7 @@ use std::sync::Arc;
 
 use super::{
     Advice, AnyFile, FileLock, FileSystem, IoMode, LogFile, Mapping, Metadata, OpenMode,
-    RandomAccessFile, ReclaimableFile, WritableFile,
+    PublishedFile, RandomAccessFile, ReclaimableFile, WritableFile,
 };
 use crate::base::{Result, Temperature};
 
@@ -252,6 +252,10 @@ pub trait FileSystemAround: Send + Sync {
         self.inner().raise_open_files()
     }
 
+    fn publish(&self, path: &Path) -> Result<Option<Box<dyn PublishedFile>>> {
+        self.inner().publish(path)
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         self.inner().lock(path)
     }
@@ -329,6 +333,10 @@ impl<F: FileSystemAround> FileSystem for F {
 
     fn raise_open_files(&self) -> Option<u64> {
         FileSystemAround::raise_open_files(self)
+    }
+
+    fn publish(&self, path: &Path) -> Result<Option<Box<dyn PublishedFile>>> {
+        FileSystemAround::publish(self, path)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

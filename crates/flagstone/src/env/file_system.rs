@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{
-    IoMode, LogFile, Metadata, RandomAccessFile, ReclaimableFile, WritableFile, read_until_end,
+    IoMode, LogFile, Metadata, PublishedFile, RandomAccessFile, ReclaimableFile, WritableFile,
+    read_until_end,
 };
 use crate::base::{Error, Result, Temperature};
 
@@ -112,6 +113,15 @@ pub trait FileSystem: Send + Sync {
     /// are; `None` where there is no limit, or none is known.
     fn raise_open_files(&self) -> Option<u64> {
         None
+    }
+
+    /// Begins a file in which this process says something to others, in the place of one of that
+    /// name; `None` where no other process could read it.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn publish(&self, _path: &Path) -> Result<Option<Box<dyn PublishedFile>>> {
+        Ok(None)
     }
 
     /// Takes the lock that keeps other processes (and other handles of this one) out; released on

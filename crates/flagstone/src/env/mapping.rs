@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use memmap2::{Advice, MmapMut, MmapOptions};
 
 use super::Mapping;
+use crate::base::perf::{self, IoMetric};
 use crate::base::{Error, Result};
 
 /// Numbers by which the kernel tells file systems apart (statfs(2)).
@@ -53,6 +54,7 @@ struct OsMapping {
 impl Mapping for OsMapping {
     #[inline]
     fn write(&mut self, at: usize, data: &[u8]) {
+        perf::count_io(IoMetric::BytesWritten, data.len() as u64);
         self.bytes[at..at + data.len()].copy_from_slice(data);
     }
 

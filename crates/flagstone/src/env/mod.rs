@@ -33,6 +33,7 @@ mod observed;
 mod open_databases;
 pub mod os;
 mod os_lock;
+mod published;
 mod range_sync;
 mod rate_limiter;
 mod redirected;
@@ -44,6 +45,7 @@ mod runs;
 mod sharers;
 mod sharing;
 mod summed;
+mod system;
 mod thread_status;
 mod threads;
 mod together;
@@ -82,6 +84,7 @@ pub use names::{Names, NewNames, directory_of};
 pub(crate) use observed::{FileObserver, ObservedFiles};
 pub use observed::{FileOperation, FileOperationInfo};
 pub(crate) use open_databases::{Directories, Listed, list_database, open_databases};
+pub use published::{PublishedFile, process_start};
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{
     IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions,

@@ -1,33 +1,32 @@
-//! The operating system's files, clock, randomness and threads.
+//! The operating system's files; `system` has its clock, randomness and threads.
 #![expect(
     clippy::disallowed_methods,
     reason = "this is the place that the rest of the engine is sent to"
 )]
 
 use std::cell::Cell;
-use std::collections::hash_map::RandomState;
 use std::fs::{self, OpenOptions};
-use std::hash::{BuildHasher, Hasher};
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
-use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
-use super::limits::{self, raise_open_files};
+use super::limits::raise_open_files;
+use super::published::OsPublishedFile;
 use super::reserve::reserve;
+pub use super::system::System;
 use super::{
-    Advice, Clock, FileLock, FileSystem, IoMode, Join, LogFile, Mapping, MemoryState, Metadata,
-    OpenMode, Random, RandomAccessFile, ReclaimableFile, Resources, Spawn, Task, WritableFile,
-    os_lock, range_sync, sharing,
+    Advice, FileLock, FileSystem, IoMode, LogFile, Mapping, Metadata, OpenMode, PublishedFile,
+    RandomAccessFile, ReclaimableFile, WritableFile, os_lock, range_sync, sharing,
 };
+use crate::base::perf::{self, IoMetric};
 use crate::base::{Error, Result};
 
 /// How many parts of a vectored write go to the system at once.
@@ -66,6 +65,7 @@ thread_local! {
 
 impl OsFile {
     fn open(path: &Path, mode: OpenMode) -> Result<Arc<Self>> {
+        let _time = perf::time_io(IoMetric::OpenNanos);
         let mut options = OpenOptions::new();
         options.read(true);
         if mode.is_direct() {
@@ -135,6 +135,7 @@ impl OsFile {
     }
 
     fn read_plainly(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let _times = begin_read();
         let mut filled = 0;
         while filled < buffer.len() {
             match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {
@@ -147,11 +148,13 @@ impl OsFile {
                 break;
             }
         }
+        perf::count_io(IoMetric::BytesRead, filled as u64);
         Ok(filled)
     }
 
     /// Writes parts one behind the other, up to `N` at once.
     fn write_parts<const N: usize>(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        let _times = begin_write(parts.iter().map(|part| part.len()).sum());
         let mut position = offset;
         for parts in parts.chunks(N) {
             let mut slices = [IoSlice::new(&[]); N];
@@ -205,6 +208,7 @@ impl RandomAccessFile for OsFile {
             buffer.truncate(start + *filled.as_ref().unwrap_or(&0));
             return filled;
         }
+        let _times = begin_read();
         let mut filled = 0;
         while filled < length {
             match rustix::io::pread(&self.file, spare_capacity(buffer), offset + filled as u64) {
@@ -221,6 +225,7 @@ impl RandomAccessFile for OsFile {
             }
         }
         buffer.truncate(start + length);
+        perf::count_io(IoMetric::BytesRead, filled.min(length) as u64);
         Ok(filled.min(length))
     }
 
@@ -262,12 +267,14 @@ impl RandomAccessFile for OsFile {
 
 impl WritableFile for OsFile {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let _times = begin_write(data.len());
         self.file
             .write_all_at(data, offset)
             .map_err(|error| self.error("write", error).at_offset(offset))
     }
 
     fn sync(&self) -> Result<()> {
+        let _times = (perf::time_io(IoMetric::FsyncNanos), perf::time_io(IoMetric::CpuWriteNanos));
         self.file.sync_data().map_err(|error| self.error("sync", error))
     }
 
@@ -285,11 +292,13 @@ impl WritableFile for OsFile {
 
     fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
         let start = range.start;
+        let _time = perf::time_io(IoMetric::RangeSyncNanos);
         range_sync::ask(&self.file, range, strict)
             .map_err(|error| self.error("begin to write back", error).at_offset(start))
     }
 
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        let _time = perf::time_io(IoMetric::AllocateNanos);
         let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
         match reserve(length, |start, length| {
             rustix::fs::fallocate(&self.file, flags, start, length)
@@ -327,6 +336,17 @@ impl ReclaimableFile for OsFile {
             Err(error) => Err(self.error("punch a hole", error).at_offset(range.start)),
         }
     }
+}
+
+/// Takes the times of a read.
+fn begin_read() -> (perf::IoTimer, perf::IoTimer) {
+    (perf::time_io(IoMetric::ReadNanos), perf::time_io(IoMetric::CpuReadNanos))
+}
+
+/// Counts a write, and takes its times.
+fn begin_write(bytes: usize) -> (perf::IoTimer, perf::IoTimer) {
+    perf::count_io(IoMetric::BytesWritten, bytes as u64);
+    (perf::time_io(IoMetric::WriteNanos), perf::time_io(IoMetric::CpuWriteNanos))
 }
 
 /// What direct reads of a file must begin and end at: less than [`DIRECT_BLOCK`] if the system says
@@ -458,6 +478,10 @@ impl FileSystem for OsFileSystem {
         raise_open_files()
     }
 
+    fn publish(&self, path: &Path) -> Result<Option<Box<dyn PublishedFile>>> {
+        Ok(Some(Box::new(OsPublishedFile::create(path)?)))
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         os_lock::lock_exclusively(path)
     }
@@ -465,133 +489,6 @@ impl FileSystem for OsFileSystem {
     fn lock_for_reading(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         check_readable(path).map_err(|error| Error::io("open the lock", path, error))?;
         os_lock::lock_shared(path)
-    }
-}
-
-/// The system's clock, randomness and threads.
-#[derive(Debug)]
-pub struct System {
-    start: Instant,
-    #[cfg(target_os = "linux")]
-    coarse_start: rustix::time::Timespec,
-    random: RandomState,
-    drawn: std::sync::atomic::AtomicU64,
-}
-
-impl System {
-    /// Starts the clock.
-    pub fn new() -> Self {
-        Self {
-            start: Instant::now(),
-            #[cfg(target_os = "linux")]
-            coarse_start: rustix::time::clock_gettime(rustix::time::ClockId::Monotonic),
-            random: RandomState::new(),
-            drawn: std::sync::atomic::AtomicU64::new(0),
-        }
-    }
-}
-
-impl Default for System {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Clock for System {
-    fn now_us(&self) -> u64 {
-        self.start.elapsed().as_micros() as u64
-    }
-
-    /// Read from memory that the kernel writes at each tick (the last may have been before the
-    /// start): no system call.
-    #[cfg(target_os = "linux")]
-    fn coarse_us(&self) -> u64 {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
-        let (seconds, nanos) =
-            (now.tv_sec - self.coarse_start.tv_sec, now.tv_nsec - self.coarse_start.tv_nsec);
-        (seconds * 1_000_000 + nanos / 1000).max(0) as u64
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-    }
-
-    fn unix_micros(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
-    }
-
-    fn sleep(&self, duration: Duration) {
-        std::thread::sleep(duration);
-    }
-}
-
-impl Resources for System {
-    fn processor_us(&self) -> u64 {
-        let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        (used.tv_sec * 1_000_000 + used.tv_nsec / 1000).max(0) as u64
-    }
-
-    fn memory(&self) -> MemoryState {
-        limits::memory_state()
-    }
-}
-
-impl Random for System {
-    fn next_u64(&self) -> u64 {
-        // The standard library seeds its hasher from the system's entropy; each call hashes another
-        // counter.
-        let mut hasher = self.random.build_hasher();
-        hasher.write_u64(self.drawn.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
-        hasher.write_u128(
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos()),
-        );
-        hasher.finish()
-    }
-}
-
-impl Spawn for System {
-    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>> {
-        let handle = std::thread::Builder::new()
-            .name(name.to_string())
-            .spawn(work)
-            .map_err(|error| Error::io("start a thread", name, error))?;
-        Ok(Box::new(OsThread(handle)))
-    }
-
-    fn run_all(&self, name: &str, tasks: Vec<Task<'_>>) {
-        let threads = tasks.len();
-        let waiting = Mutex::new(tasks.into_iter());
-        let next = || waiting.lock().next();
-        let work = || {
-            while let Some(task) = next() {
-                task();
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                let started =
-                    std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, work);
-                if let Err(error) = started {
-                    // Those that there are do it all.
-                    tracing::warn!(%error, name, "no thread is left");
-                    break;
-                }
-            }
-            work();
-        });
-    }
-
-    #[cfg(target_os = "linux")]
-    fn run_giving_way(&self, name: &str, niceness: i32, task: Task<'_>) {
-        super::niceness::run_giving_way(name, niceness, task);
-    }
-}
-
-struct OsThread(std::thread::JoinHandle<()>);
-
-impl Join for OsThread {
-    fn join(self: Box<Self>) -> bool {
-        self.0.join().is_err()
     }
 }
 

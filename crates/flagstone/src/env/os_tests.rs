@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::SubCode;
+use crate::env::{Spawn, Task};
 
 #[test]
 fn reading_past_the_end_is_short() {

@@ -18,6 +18,7 @@ use io_uring::{IoUring, Probe, opcode, types};
 
 use super::direct::AlignedBuffer;
 use super::together::{Place, SHARED_MAX, Take};
+use crate::base::perf::{self, IoMetric};
 
 /// Reads that are under way at once: more than devices need to be busy.
 const DEPTH: usize = 64;
@@ -183,6 +184,7 @@ impl Ring {
                 seen[number] = true;
                 let Job { at, length, skipped, wanted, .. } = jobs[number];
                 if filled == Some(length) {
+                    perf::count_io(IoMetric::BytesRead, length as u64);
                     take(at, Ok(&self.buffers[number].as_slice()[skipped..skipped + wanted]))
                 } else {
                     left.push(at)

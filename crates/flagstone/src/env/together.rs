@@ -9,6 +9,7 @@
 
 use super::{Advice, RandomAccessFile};
 use crate::base::Result;
+use crate::base::perf::{self, IoMetric};
 
 /// Longer reads keep the device busy by themselves.
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -37,7 +38,10 @@ impl<F: FnMut(usize, Result<&[u8]>)> Take for F {}
 pub fn read_together(places: &[Place<'_>], take: &mut impl Take) -> usize {
     let (left, together) = match places.len() {
         0 | 1 => ((0..places.len()).collect(), 0),
-        _ => all_at_once(places, take),
+        _ => {
+            let _time = perf::time_io(IoMetric::ReadNanos);
+            all_at_once(places, take)
+        }
     };
     one_by_one(places, &left, take);
     together

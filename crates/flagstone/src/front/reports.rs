@@ -15,6 +15,8 @@
 //!   counters over time ([`StatsSnapshot`])
 //! - Of threads, by [`thread_list`](crate::thread_list): [`ThreadStatus`] with [`ThreadType`],
 //!   [`ThreadOperation`], [`ThreadStage`]
+//! - What single operations of a thread cost: [`set_perf_level`], [`PerfContext`],
+//!   [`IoStatsContext`]
 //! - Of transactions: [`TransactionInfo`], [`AwaitedKey`], [`KeyLock`], [`LockMode`],
 //!   [`Deadlock`], [`DeadlockStep`]
 //! - Whether its files are in order: [`VerifyReport`], [`CheckReport`]; what is wrong with it, and
@@ -23,6 +25,10 @@
 
 pub use crate::base::LiveSnapshot;
 pub use crate::base::file_name::FileKind;
+pub use crate::base::{
+    IoMetric, IoStatsContext, PerfContext, PerfLevel, PerfLevelMetric, PerfMetric, perf_level,
+    set_perf_level,
+};
 pub use crate::cache::CacheStatistics;
 pub use crate::db::{
     AutoCacheMemory, CacheMemory, CheckReport, Fault, FileChecksum, Finding, Kept, LiveFile,

@@ -17,6 +17,7 @@ use bytes::Bytes;
 
 use crate::base::entity::{self, DefaultColumn};
 use crate::base::merge::{full_merge, refused};
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{
     Error, MergeBase, MergeOperator, Merged, Result, SequenceNumber, ValueType, WideColumns,
     key_in_words,
@@ -174,6 +175,17 @@ impl<V: AsRef<[u8]>> Lookup<V> {
         self.ended
     }
 
+    /// How many versions were found that count, the one that ends the lookup included.
+    #[inline]
+    pub fn versions(&self) -> usize {
+        self.operands.len() + usize::from(self.ended)
+    }
+
+    /// Whether a value was found, and not only operands or a deletion.
+    pub fn has_base(&self) -> bool {
+        self.base.is_some()
+    }
+
     /// Whether operands wait for what lies below them.
     #[inline]
     pub fn has_operands(&self) -> bool {
@@ -227,6 +239,7 @@ impl<V: AsRef<[u8]>> Outcome<V> {
                 }
             }
             Self::Merge { base, operands } => {
+                perf::count(PerfMetric::InternalMergePointLookupCount, operands.len() as u64);
                 let oldest_first: Vec<&[u8]> = operands.iter().rev().map(AsRef::as_ref).collect();
                 let base = base.as_ref().map(|(value_type, value)| (*value_type, value.as_ref()));
                 LookupValue::Owned(
@@ -253,6 +266,7 @@ impl<V: AsRef<[u8]>> Outcome<V> {
             Self::NotFound => return Ok(None),
             Self::Found(value_type, value) => (value_type, value.into()),
             Self::Merge { base, operands } => {
+                perf::count(PerfMetric::InternalMergePointLookupCount, operands.len() as u64);
                 let oldest_first: Vec<&[u8]> = operands.iter().rev().map(AsRef::as_ref).collect();
                 let base = base.as_ref().map(|(value_type, value)| (*value_type, value.as_ref()));
                 let (value_type, merged) =
@@ -427,7 +441,9 @@ fn merge_columns(
         Some((ValueType::WideColumnEntity, columns)) => MergeBase::Columns(columns),
         Some((_, value)) => MergeBase::Value(value.get("").unwrap_or_default()),
     };
+    let time = perf::time(PerfMetric::MergeOperatorTimeNanos);
     let merged = operator.full_merge_columns(user_key, existing, operands);
+    drop(time);
     let encoded = match merged {
         Some(Merged::Value(value)) => return Ok((ValueType::Value, value)),
         Some(Merged::Columns(columns)) => entity::encode_unsorted(columns).ok(),

@@ -15,6 +15,7 @@
 
 use std::cmp::Ordering;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
     PinnedValue, Result, SequenceNumber,
@@ -119,6 +120,7 @@ impl<I: InternalIterator> MergingIterator<I> {
         for index in first..self.children.len() {
             let child = &mut self.children[index];
             if self.heads[index].valid && self.comparator.compare(child.key(), target).is_lt() {
+                perf::count(PerfMetric::InternalRangeDelReseekCount, 1);
                 child.seek(target);
                 self.refresh(index);
                 moved = true;
@@ -140,6 +142,7 @@ impl<I: InternalIterator> MergingIterator<I> {
         for index in first..self.children.len() {
             let child = &mut self.children[index];
             if self.heads[index].valid && self.comparator.compare(child.key(), target).is_gt() {
+                perf::count(PerfMetric::InternalRangeDelReseekCount, 1);
                 child.seek_for_prev(target);
                 self.refresh(index);
                 moved = true;
@@ -240,9 +243,16 @@ impl<I: InternalIterator> MergingIterator<I> {
         self.error = None;
         self.direction = direction;
         for index in 0..self.children.len() {
+            perf::count(PerfMetric::SeekChildSeekCount, 1);
+            let time = perf::time(PerfMetric::SeekChildSeekTime);
             seek(&mut self.children[index]);
+            drop(time);
             self.refresh(index);
         }
+        let _time = perf::time(match direction {
+            Direction::Forward => PerfMetric::SeekMinHeapTime,
+            Direction::Backward => PerfMetric::SeekMaxHeapTime,
+        });
         self.rebuild();
     }
 

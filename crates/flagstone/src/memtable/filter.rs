@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::arena::ArenaPool;
 use crate::base::hash::hash64;
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{InternalIterator, InternalKey, PinnedValue, PrefixExtractor, Result};
 use crate::cache::{Held, MemoryKind};
@@ -99,7 +100,16 @@ impl MemTableFilter {
 
     #[inline]
     fn may_contain(&self, bytes: &[u8]) -> bool {
-        self.lines.get().is_some_and(|lines| lines.may_contain(bytes))
+        let admits = self.lines.get().is_some_and(|lines| lines.may_contain(bytes));
+        perf::count(
+            if admits {
+                PerfMetric::BloomMemtableHitCount
+            } else {
+                PerfMetric::BloomMemtableMissCount
+            },
+            1,
+        );
+        admits
     }
 
     #[cold]

@@ -14,6 +14,7 @@ use super::range_deletes::{RangeDeletes, RangeLook};
 use super::record::Entry;
 use super::skiplist::{ListCursor, SkipList, SkipListWriter};
 use super::vector::{Vector, VectorCursor, VectorWriter};
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{
     FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator,
     PrefixExtractor, RangeTombstone, Result, SequenceNumber, ValueType, pack_sequence_and_type,
@@ -185,6 +186,8 @@ impl MemTable {
         snapshot: SequenceNumber,
         visit: impl FnMut(SequenceNumber, ValueType, &'a [u8]) -> ControlFlow<()>,
     ) -> Result<()> {
+        perf::count(PerfMetric::GetFromMemtableCount, 1);
+        let _time = perf::time(PerfMetric::GetFromMemtableTime);
         if self.filter.as_ref().is_some_and(|filter| filter.rules_out(user_key)) {
             return Ok(());
         }

@@ -76,6 +76,9 @@ settings! {
     /// `wal_write_mode`, `recycle_log_file_num` and `blob_write_mode` say. Values cannot be written
     /// in pieces then. Secondaries of Flagstone need none of this.
     fixed readable_by_rocksdb_secondaries: bool = false;
+    /// Whether the process says in the file FIGURES what the database does, every two seconds; it
+    /// removes the file when it closes the database. `flagstone top` shows it.
+    fixed publish_figures: bool = true;
     /// Milliseconds between two refreshes of a follower instance; 0 for none but those that are
     /// called for.
     fixed follower_refresh_catchup_period_ms: u64 = 10_000, in 0..=u64::MAX / 1000;

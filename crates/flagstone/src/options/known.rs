@@ -12,6 +12,7 @@ use super::table::{Row, Section};
 pub const OWN: &[&str] = &[
     "wal_write_mode",
     "readable_by_rocksdb_secondaries",
+    "publish_figures",
     "db_log_dir",
     "follower_refresh_catchup_period_ms",
     "follower_catchup_retry_count",

@@ -13,6 +13,7 @@ use super::heap;
 use super::index::IndexBlock;
 use crate::base::{SharedPiece, prefetch};
 use crate::cache::{Cache, CacheValue, Held, MemoryAccount, MemoryKind, SlotHint};
+use crate::trace::TraceType;
 
 /// What the block cache holds. A slot of the cache is a cache line if this is not more than 32
 /// bytes: as many as a `Bytes`, in which a word that is never zero tells it from the others, which
@@ -75,6 +76,17 @@ impl CacheValue for CachedBlock {
             Self::Slim(Slim::Blob(value)) => count_in(value, account),
             Self::Slim(Slim::Index(partition)) => partition.count_in(account),
             Self::Blob(_) | Self::Slim(Slim::Filter(_) | Slim::Pieces(_)) => {}
+        }
+    }
+
+    /// Values of blob files are data, for which RocksDB has no type of their own.
+    fn trace_type(&self) -> TraceType {
+        match self {
+            Self::Slim(Slim::Index(_)) => TraceType::IndexBlock,
+            Self::Slim(Slim::Filter(_)) => TraceType::FilterBlock,
+            Self::Blob(_) | Self::Slim(Slim::Data(_) | Slim::Blob(_) | Slim::Pieces(_)) => {
+                TraceType::DataBlock
+            }
         }
     }
 

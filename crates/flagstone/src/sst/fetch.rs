@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionType, DecompressionDictionary, decompress_into};
+use crate::base::perf::{self, BlockKind, PerfLevelMetric, PerfMetric};
 use crate::base::slab::Piece;
-use crate::base::{Comparator, Error, Mutant, Result};
+use crate::base::{Error, Mutant, Result};
 use crate::cache::{CacheKey, Miss, Priority};
 use crate::env::{Place, RandomAccessFile};
 
 use super::block::{Block, BlockRoom, GuideRoom};
-use super::cached::{BlockCache, CachedBlock, IndexPartition, Slim, Whereabouts};
+use super::cached::{BlockCache, CachedBlock, Slim, Whereabouts};
 use super::filter::Filter;
 use super::format::{BlockHandle, Footer, TRAILER_SIZE};
 use super::heap;
-use super::index::{IndexBlock, IndexFlavor};
 use super::read_cache_hits::{ReadCacheHits, Tier};
 use super::readahead::Readahead;
 use super::second_tier::{CompressedCache, Form, StoredBlock};
@@ -128,6 +128,7 @@ impl BlockSource {
 
     /// Checks a block with its trailer.
     fn check(&self, bytes: &[u8], handle: BlockHandle) -> Result<()> {
+        let _time = perf::time(PerfMetric::BlockChecksumTime);
         let (block, trailer) = bytes.split_at(handle.size as usize);
         let stored = u32::from_le_bytes([trailer[1], trailer[2], trailer[3], trailer[4]]);
         let computed = self.footer.checksum_of(block, trailer[0], handle.offset);
@@ -194,7 +195,9 @@ impl BlockSource {
         }
         if length > heap::SCRATCH_MAX && self.tail.is_empty() {
             let mut stored = Vec::with_capacity(length);
+            let measured = perf::read_block(length);
             self.file.read_onto(handle.offset, length, &mut stored)?;
+            drop(measured);
             let compression = self.examine(&stored, handle, verify)?;
             return take(&stored[..handle.size as usize], compression);
         }
@@ -210,6 +213,7 @@ impl BlockSource {
         if self.copy_from_tail(offset, buffer) {
             Ok(buffer.len())
         } else {
+            let _measured = perf::read_block(buffer.len());
             self.file.read_at(offset, buffer)
         }
     }
@@ -258,6 +262,8 @@ impl BlockSource {
             }
         };
         let dictionary = self.dictionary.as_ref().filter(|_| dictionary);
+        perf::count(PerfMetric::BlockDecompressCount, 1);
+        let _time = perf::time(PerfMetric::BlockDecompressTime);
         CompressionType::from_byte(compression)
             .ok_or_else(unknown)
             .and_then(|kind| decompress_into(kind, stored, dictionary, Block::SIZE_MAX, room))
@@ -292,7 +298,7 @@ impl BlockSource {
     }
 
     #[inline]
-    fn cached(&self, handle: BlockHandle) -> Option<CachedBlock> {
+    pub(super) fn cached(&self, handle: BlockHandle) -> Option<CachedBlock> {
         self.cache.as_ref()?.lookup(self.cache_key(handle))
     }
 
@@ -301,7 +307,7 @@ impl BlockSource {
         CacheKey { file: self.cache_id, offset: handle.offset }
     }
 
-    fn keep(
+    pub(super) fn keep(
         &self,
         handle: BlockHandle,
         block: CachedBlock,
@@ -324,7 +330,11 @@ impl BlockSource {
         self.cache.as_ref().filter(|_| settings.fill_cache)?.begin_miss()
     }
 
-    fn refuse_if_cache_only(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<()> {
+    pub(super) fn refuse_if_cache_only(
+        &self,
+        handle: BlockHandle,
+        settings: &ReadSettings,
+    ) -> Result<()> {
         if settings.cache_only {
             return Err(self.locate(Error::incomplete("block is not in the cache"), handle));
         }
@@ -348,6 +358,7 @@ impl BlockSource {
             if let Some(CachedBlock::Slim(Slim::Data(block))) =
                 cache.lookup_near(self.cache_key(handle), &seen.slot)
             {
+                perf::hit(BlockKind::Data, || block.memory_usage());
                 seen.note(&block);
                 return Ok(block);
             }
@@ -428,6 +439,7 @@ impl BlockSource {
         settings: &ReadSettings,
         readahead: Option<&mut Readahead>,
     ) -> Result<Block> {
+        perf::count_at_level(PerfLevelMetric::BlockCacheMissCount, 1);
         let _miss = self.begin_miss(settings);
         if let Some(block) = self.in_second_tier(handle, settings)? {
             return Ok(block);
@@ -442,6 +454,7 @@ impl BlockSource {
         settings: &ReadSettings,
         readahead: Option<&mut Readahead>,
     ) -> Result<Block> {
+        let _kind = perf::reading(BlockKind::Data);
         self.read_through(handle, settings.verify_checksums, readahead, |stored, compression| {
             self.accept_stored(stored, compression, handle, settings)
         })
@@ -458,6 +471,8 @@ impl BlockSource {
     ) -> Result<Option<Block>> {
         let Some(second) = &self.second_tier else { return Ok(None) };
         let Some(stored) = second.lookup(self.cache_key(handle)) else { return Ok(None) };
+        perf::count(PerfMetric::SecondaryCacheHitCount, 1);
+        perf::count(PerfMetric::BlockCacheRealHandleCount, u64::from(settings.fill_cache));
         let StoredBlock { bytes, form } = &*stored;
         let room = |size| heap::room_for(size, self.guide);
         let bytes = match *form {
@@ -478,6 +493,7 @@ impl BlockSource {
         else {
             return None;
         };
+        perf::hit(BlockKind::Data, || block.memory_usage());
         seen.note(&block);
         if !is_on_its_way {
             block.prefetch_guide();
@@ -504,6 +520,8 @@ impl BlockSource {
         handle: BlockHandle,
         settings: &ReadSettings,
     ) -> Result<Block> {
+        let _kind = perf::reading(BlockKind::Data);
+        drop(perf::read_block(stored.len()));
         let compression = self.examine(stored, handle, settings.verify_checksums)?;
         self.accept_stored(&stored[..handle.size as usize], compression, handle, settings)
     }
@@ -539,57 +557,5 @@ impl BlockSource {
             settings,
         );
         Ok(block)
-    }
-
-    /// A partition of the index, or all of it.
-    ///
-    /// # Errors
-    /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
-    pub fn index_partition(
-        &self,
-        handle: BlockHandle,
-        flavor: IndexFlavor,
-        comparator: &Comparator,
-        settings: &ReadSettings,
-    ) -> Result<Arc<IndexPartition>> {
-        if let Some(CachedBlock::Slim(Slim::Index(partition))) = self.cached(handle) {
-            return Ok(partition);
-        }
-        let _miss = self.begin_miss(settings);
-        self.refuse_if_cache_only(handle, settings)?;
-        let block = self.read_block(handle, settings.verify_checksums, false)?;
-        let decoded = IndexBlock::decode(&block, flavor, comparator, self.file_size);
-        let partition =
-            Arc::new(IndexPartition::new(decoded.map_err(|error| self.locate(error, handle))?));
-        let charge = partition.memory_usage();
-        self.keep(handle, CachedBlock::Slim(Slim::Index(partition.clone())), charge, settings);
-        Ok(partition)
-    }
-
-    /// Puts an index that was read already into the cache.
-    pub fn keep_index(&self, handle: BlockHandle, index: IndexBlock) {
-        let charge = index.memory_usage();
-        let index = CachedBlock::Slim(Slim::Index(Arc::new(IndexPartition::new(index))));
-        self.keep(handle, index, charge, &ReadSettings::default());
-    }
-
-    /// A partition of the filter, or all of it.
-    ///
-    /// # Errors
-    /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
-    pub fn filter_partition(
-        &self,
-        handle: BlockHandle,
-        settings: &ReadSettings,
-    ) -> Result<Arc<Filter>> {
-        if let Some(CachedBlock::Slim(Slim::Filter(partition))) = self.cached(handle) {
-            return Ok(partition);
-        }
-        let _miss = self.begin_miss(settings);
-        self.refuse_if_cache_only(handle, settings)?;
-        let partition = Arc::new(Filter::new(self.read_raw(handle, settings.verify_checksums)?));
-        let charge = handle.size as usize + FILTER_OVERHEAD;
-        self.keep(handle, CachedBlock::Slim(Slim::Filter(partition.clone())), charge, settings);
-        Ok(partition)
     }
 }

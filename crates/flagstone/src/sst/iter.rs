@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{Error, InternalIterator, InternalKey, InternalKeyBuf, PinnedValue, Result};
 
 use super::block::BlockIter;
@@ -143,6 +144,8 @@ impl TableIterator {
         }
         self.loaded = None;
         let source = &self.table.source;
+        let time = perf::time(PerfMetric::NewTableBlockIterNanos);
+        let level = self.settings.level.map(perf::at_level);
         let block = match &self.settings.read_cache_hits {
             None => {
                 source.data_block((handle, seen), &self.settings.read, Some(&mut self.readahead))?
@@ -154,6 +157,7 @@ impl TableIterator {
                 read_cache_hits,
             )?,
         };
+        drop((time, level));
         match &mut self.data {
             Some(data) => data.reset(block),
             None => {
@@ -185,7 +189,9 @@ impl TableIterator {
             return Ok(false);
         }
         if let Some(data) = &mut self.data {
+            let time = perf::time(PerfMetric::BlockSeekNanos);
             movement(data);
+            drop(time);
             self.positioned = data.valid();
             if !self.positioned {
                 data.status().map_err(|error| self.locate(error))?;

@@ -11,6 +11,7 @@ mod builder;
 mod cached;
 mod cursor;
 mod fetch;
+mod fetch_meta;
 pub mod filter;
 pub mod format;
 mod heap;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::base::coding::Decoder;
 use crate::base::compression::DecompressionDictionary;
+use crate::base::perf::{self, BlockKind};
 use crate::base::{
     Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor, RangeTombstone,
     Result, SequenceNumber, UniqueId, ValueType, timestamp,
@@ -136,6 +137,7 @@ pub(super) fn open(
     check_unique_id(&properties, settings.unique_id)?;
     source.guide = GuideRoom::of_table(properties.num_entries, properties.num_data_blocks);
     if let Some(handle) = find(meta_name::DICTIONARY) {
+        let _kind = perf::reading(BlockKind::Dictionary);
         source.dictionary = Some(DecompressionDictionary::new(source.read_raw(handle, verify)?));
     }
     let comparator = &settings.comparator;
@@ -337,7 +339,9 @@ fn read_index(
 ) -> Result<TableIndex> {
     let index_type = properties.index_type()?;
     let flavor = properties.index_flavor(index_type)?;
+    let kind = perf::reading(BlockKind::Index);
     let block = source.read_block(handle, verify, false)?;
+    drop(kind);
     let top = IndexBlock::decode(&block, flavor, comparator, source.file_size)
         .map_err(|error| source.locate(error, handle))?;
     if source.footer.format_version >= USER_KEYS_SINCE && !properties.tells_index_keys() {
@@ -416,6 +420,7 @@ fn read_filter(
     index: &TableIndex,
 ) -> Result<TableFilter> {
     let verify = settings.verify_checksums;
+    let _kind = perf::reading(BlockKind::Filter);
     // Where there are no keys, earlier RocksDB wrote a block of no bytes.
     let partitioned = find(meta_name::PARTITIONED_FILTER).filter(|handle| handle.size > 0);
     let kind = if !settings.use_filter {

@@ -23,6 +23,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::base::compression::{CompressionOptions, CompressionType, Compressor};
+use crate::base::perf::{self, PerfMetric};
 use crate::base::slab::Piece;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::cache::{Cache, CacheKey, CacheSettings, CacheStatistics};
@@ -124,6 +125,8 @@ impl CompressedCache {
     pub(super) fn offer(&self, key: CacheKey, stored: &[u8], compression: u8) {
         if self.seen.again(key) {
             self.put(key, stored, compression);
+        } else {
+            perf::count(PerfMetric::CompressedSecCacheInsertDummyCount, 1);
         }
     }
 
@@ -156,6 +159,8 @@ impl CompressedCache {
         let mut bytes = Piece::new(compressed.len());
         bytes.copy_from_slice(compressed);
         let charge = bytes.capacity() + ENTRY_OVERHEAD;
+        perf::count(PerfMetric::CompressedSecCacheInsertRealCount, 1);
+        perf::count(PerfMetric::CompressedSecCacheCompressedBytes, compressed.len() as u64);
         self.blocks.insert(key, Arc::new(StoredBlock { bytes, form }), charge)
     }
 }

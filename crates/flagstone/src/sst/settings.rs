@@ -131,6 +131,8 @@ pub struct IterSettings {
     /// What is read ahead is noted in the table's account, as a cursor's; otherwise the caller sees
     /// to that.
     pub notes_readahead: bool,
+    /// The level of the tree for which reads of blocks are counted (`PerfContext`).
+    pub level: Option<usize>,
 }
 
 /// How far keys in the index are shortened.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::compression::DecompressionDictionary;
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{
     Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor,
     RangeTombstone, Result, SequenceNumber, ValueType,
@@ -201,7 +202,10 @@ impl Table {
         while let Some((handle, seen)) = cursor.place(self) {
             let block = match first.take() {
                 Some(block) => block,
-                None => self.source.data_block((handle, seen), settings, None)?,
+                None => {
+                    let _time = perf::time(PerfMetric::NewTableBlockIterNanos);
+                    self.source.data_block((handle, seen), settings, None)?
+                }
             };
             if self.search_block(block, handle, target, &mut visit)?.is_break() {
                 break;
@@ -221,9 +225,11 @@ impl Table {
         target: InternalKey<'_>,
         visit: &mut impl Visit,
     ) -> Result<ControlFlow<()>> {
+        let time = perf::time(PerfMetric::BlockSeekNanos);
         let found = (self.comparator.is_bytewise() && self.global_sequence.is_none())
             .then(|| block.find(target))
             .flatten();
+        drop(time);
         let mut passed = None;
         match found {
             Some(Found::Absent) => return Ok(ControlFlow::Break(())),
@@ -252,7 +258,10 @@ impl Table {
     ) -> Result<ControlFlow<()>> {
         let mut data = BlockIter::new(block, self.comparator.clone(), self.global_sequence);
         match passed {
-            None => data.seek_for_get(target),
+            None => {
+                let _time = perf::time(PerfMetric::BlockSeekNanos);
+                data.seek_for_get(target);
+            }
             Some((offset, shared)) => {
                 data.move_to(offset, shared, target);
                 if data.valid() {
@@ -357,7 +366,7 @@ impl Table {
     ) -> Result<bool> {
         match &self.filter.kind {
             FilterKind::None => Ok(true),
-            FilterKind::Full(filter) => Ok(filter.may_contain(element)),
+            FilterKind::Full(filter) => Ok(ask(filter, element)),
             FilterKind::Cached(handle) => self.ask_cached_filter(*handle, element, settings),
             FilterKind::Partitioned(top) => {
                 let Some(partition) = filter_partition(top, user_key) else { return Ok(true) };
@@ -373,7 +382,7 @@ impl Table {
         settings: &ReadSettings,
     ) -> Result<bool> {
         match self.source.filter_partition(handle, settings) {
-            Ok(filter) => Ok(filter.may_contain(element)),
+            Ok(filter) => Ok(ask(&filter, element)),
             // The filter is an optimisation: the data blocks may be in the cache.
             Err(error) if error.code() == Code::Incomplete => Ok(true),
             Err(error) => Err(error),
@@ -407,6 +416,7 @@ impl Table {
 
     /// A cursor over all point entries.
     pub fn iter(self: &Arc<Self>, settings: IterSettings) -> TableIterator {
+        let _time = perf::time(PerfMetric::NewTableIteratorNanos);
         TableIterator::new(self.clone(), settings, None)
     }
 
@@ -529,6 +539,14 @@ impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Table({})", self.source.path().display())
     }
+}
+
+/// Whether a filter admits a key or prefix.
+#[inline]
+fn ask(filter: &Filter, element: FilterKey<'_>) -> bool {
+    let admits = filter.may_contain(element);
+    perf::asked_filter(admits);
+    admits
 }
 
 /// The filter partition that is asked for a user key, if there is any.

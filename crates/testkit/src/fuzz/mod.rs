@@ -31,6 +31,7 @@ mod table_parts;
 mod tables;
 mod told;
 mod tombstones;
+mod traces;
 mod wals;
 
 pub use mutate::mutate;
@@ -73,6 +74,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("statistics", told::statistics),
     ("table", tables::table),
     ("table_part", table_parts::table_part),
+    ("trace", traces::trace),
     ("ttl", expiring::ttl),
     ("unique_id", names::unique_id),
     ("update_position", positions::update_position),

@@ -23,6 +23,7 @@ use super::input::{file_of, put_file};
 use super::positions;
 use super::remote;
 use super::table_parts::all_parts;
+use super::traces;
 use crate::history::Case;
 use crate::{settings, steps};
 
@@ -111,6 +112,7 @@ pub fn seeds(name: &str) -> Seeds {
             HOWS.iter().flat_map(|how| with_head(&[*how, 2, b'k', b'3'], tables())).collect()
         }
         "table_part" => parts(),
+        "trace" => traces::sound(),
         "ttl" => lives_that_expire(),
         "unique_id" => vec![[&[9; 24][..], &[4], b"some", b"ABCDEFGHIJKLMNOPQRST"].concat()],
         "update_position" => positions::sound(),

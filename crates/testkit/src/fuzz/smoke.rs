@@ -20,6 +20,7 @@ const MUTATIONS: &[(&str, usize)] = &[
     ("salvage", 1),
     ("table", 60),
     ("table_part", 40),
+    ("trace", 40),
     ("ttl", 30),
     ("update_position", 40),
     ("options_file", 10),

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::cache::{Cache, CacheKey, CacheSettings, PolicyKind};
 use crate::env::read_file;
+use crate::trace::{BlockAccess, FileTraceReader, RawRecord, TraceReader};
 
 fn memory() -> Env {
     let env = Env::memory();
@@ -67,14 +68,41 @@ fn hits_and_what_misses_bring_in_are_recorded_in_order() {
 #[test]
 fn a_line_a_request() {
     let mut text = HEAD.as_bytes().to_vec();
-    append(&mut text, TraceFormat::Csv, 12_000_034, 77, 5_000_000_000);
+    append_line(&mut text, 12_000_034, 77, 5_000_000_000);
     assert_eq!(String::from_utf8(text).unwrap(), "time,key,size\n12.000034,77,5000000000\n");
     let mut record = Vec::new();
-    append(&mut record, TraceFormat::OracleGeneral, 12_000_034, 77, 5_000_000_000);
+    append(&mut record, 12_000_034, 77, 5_000_000_000);
     assert_eq!((record[0], record[4], &record[12..16]), (12, 77, &[0xff; 4][..]));
     let mut longest = Vec::new();
-    append(&mut longest, TraceFormat::Csv, u64::MAX, u64::MAX, u64::MAX);
+    append_line(&mut longest, u64::MAX, u64::MAX, u64::MAX);
     assert!(longest.len() <= LINE_SIZE_MAX);
+    longest.clear();
+    let farthest = (u64::MAX, u64::MAX);
+    put_access(&mut longest, (1, TraceType::DataBlock), farthest, u64::MAX, true);
+    assert!(longest.len() <= LINE_SIZE_MAX);
+}
+
+/// RocksDB's form tells hits from what misses bring in.
+#[test]
+fn a_trace_for_rocksdb_has_an_access_a_request() {
+    let (env, cache) = (memory(), cache(20));
+    let options = TraceOptions { format: TraceFormat::RocksDb, ..TraceOptions::default() };
+    cache.start_trace(&env, &path(), &options).unwrap();
+    for number in [1, 2, 1] {
+        ask(&cache, number);
+    }
+    assert_eq!(cache.end_trace().unwrap().unwrap().requests, 3);
+    let mut reader = FileTraceReader::open(&env, path()).unwrap();
+    let mut next = || reader.read().unwrap().map(|record| RawRecord::parse(&record).unwrap());
+    BlockAccess::check_header(&next().unwrap()).unwrap();
+    let mut accesses = Vec::new();
+    while let Some(record) = next() {
+        let BlockAccess { block_key, size, is_hit, .. } = BlockAccess::decode(&record).unwrap();
+        accesses.push((block_key, size, is_hit));
+    }
+    // File 1, offsets 4096 and 8192.
+    let (first, second) = (vec![1, 0x80, 32], vec![1, 0x80, 64]);
+    assert_eq!(accesses, [(first.clone(), 10, false), (second, 10, false), (first, 10, true)]);
 }
 
 /// The replay's hits are those of the cache that was recorded, if it starts as empty and is as

@@ -19,6 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::base::perf::{self, IoMetric};
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::db::info_log::file::LogFiles;
 use crate::db::statistics::{Statistics, Ticker};
@@ -66,6 +67,7 @@ impl InfoLogger {
         if level < self.level {
             return;
         }
+        let _time = perf::time_io(IoMetric::LoggerNanos);
         match &self.target {
             Target::File(files) => files.lock().append(message),
             Target::Logger { logger, one_at_a_time } => {

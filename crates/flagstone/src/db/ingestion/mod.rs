@@ -27,6 +27,7 @@ mod replaced;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{Error, FileChecksum, Result, SequenceNumber, Sometimes};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
@@ -73,6 +74,7 @@ impl ExternalFiles {
 
 /// [`Db::ingest_together`].
 pub(in crate::db) fn ingest(inner: &DbInner, groups: &[ExternalFiles]) -> Result<()> {
+    let _time = perf::time(PerfMetric::FileIngestionNanos);
     inner.disk.check_changeable()?;
     check_families(inner, groups)?;
     let ingestion = Ingestion::begin(inner)?;
@@ -195,6 +197,7 @@ impl Ingestion<'_> {
     fn install(&self, batches: Vec<Batch<'_>>) -> Result<()> {
         let inner = self.0;
         let held_back = inner.pipeline.hold_back_writes()?;
+        let _time = perf::time(PerfMetric::FileIngestionBlockingLiveWritesNanos);
         self.flush_overlapping(&batches)?;
         inner.pipeline.sync_wal()?;
         let steps = batches.iter().flat_map(|batch| &batch.tables).map(|table| table.step + 1);

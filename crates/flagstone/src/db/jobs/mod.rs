@@ -4,6 +4,7 @@
 pub(super) mod compact;
 pub(super) mod deletions;
 pub(super) mod dropping;
+mod figures;
 pub(super) mod flush;
 pub(super) mod flush_parts;
 pub(super) mod job;
@@ -53,6 +54,7 @@ pub(super) struct Jobs {
     arenas: Arc<ArenaPool>,
     background: Arc<Background>,
     options_file: Arc<OptionsFile>,
+    figures: figures::Published,
 }
 
 impl Jobs {
@@ -76,6 +78,7 @@ impl Jobs {
             arenas,
             background: below.background,
             options_file,
+            figures: figures::Published::default(),
         }
     }
 }

@@ -33,6 +33,7 @@ impl Member for Jobs {
         tracking::list_worker(&self.context, role);
         damage::note_suspects(&self.tree);
         self.context.note_history();
+        self.figures.write_if_due(self);
         if role == Role::Flush {
             write_buffers::serve_other_databases(self);
         }
@@ -88,7 +89,15 @@ impl Jobs {
                 }
             });
         }
-        self.background.join(self.clone())
+        self.background.join(self.clone())?;
+        self.figures.begin(&self.context);
+        self.figures.write_if_due(self);
+        Ok(())
+    }
+
+    /// Other processes are no longer told what the database does.
+    pub(in crate::db) fn end_figures(&self) {
+        self.figures.end();
     }
 
     /// [`Self::run_one`], whose failures and panics are noted for the writers.

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::Ordering;
 use crate::base::{Error, FileNumber, Result, SharedPiece};
 use crate::blob::{BlobIndex, RECORD_HEADER_SIZE};
@@ -77,13 +78,21 @@ impl Tables {
         key: Option<CacheKey>,
         settings: &ReadSettings,
     ) -> Result<Option<Bytes>> {
-        match key.and_then(|key| self.caches().blobs().lookup(key)) {
-            Some(CachedBlock::Blob(value)) => Ok(Some(value)),
-            Some(CachedBlock::Slim(Slim::Blob(value))) => Ok(Some(Bytes::from_owner(value))),
-            _ if settings.cache_only => Err(Error::incomplete(
+        let value = match key.and_then(|key| self.caches().blobs().lookup(key)) {
+            Some(CachedBlock::Blob(value)) => Some(value),
+            Some(CachedBlock::Slim(Slim::Blob(value))) => Some(Bytes::from_owner(value)),
+            _ => None,
+        };
+        match value {
+            Some(value) => {
+                perf::count(PerfMetric::BlobCacheHitCount, 1);
+                perf::count(PerfMetric::BlobCacheReadByte, value.len() as u64);
+                Ok(Some(value))
+            }
+            None if settings.cache_only => Err(Error::incomplete(
                 "the value is in a blob file, and cache_only does not allow reading it",
             )),
-            _ => Ok(None),
+            None => Ok(None),
         }
     }
 

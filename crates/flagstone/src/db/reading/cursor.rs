@@ -202,7 +202,7 @@ fn sources(
             tombstones.push((sources.len(), TombstoneSource::One(truncated(found, file))));
         }
         sources.push(if options.admits(table.properties()) {
-            Source::Table(table.iter(settings.clone()))
+            Source::Table(table.iter(IterSettings { level: Some(0), ..settings.clone() }))
         } else {
             // Its tombstones have a source to belong to.
             let none = FileList::Chosen(Vec::new());
@@ -214,6 +214,7 @@ fn sources(
         version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
     {
         let whole = || FileList::WholeLevel(current.version.clone(), level);
+        let settings = IterSettings { level: Some(level), ..settings.clone() };
         let level = |list| LevelFiles::new(tables.clone(), family.clone(), list, settings.clone());
         if !known_without_tombstones(files) {
             tombstones.push((sources.len(), TombstoneSource::Level(Box::new(level(whole())))));
@@ -369,6 +370,7 @@ fn iter_settings(options: &ReadOptions, family: &Family, bounds: &KeyBounds) -> 
         read_cache_hits: None,
         maps_readahead: false,
         notes_readahead: true,
+        level: None,
     }
 }
 

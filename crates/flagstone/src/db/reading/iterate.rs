@@ -114,6 +114,7 @@ impl Iter {
     pub fn seek(&mut self, target: impl AsRef<[u8]>) {
         if self.refresh_before_seek() {
             self.statistics.add(Ticker::Seeks, 1);
+            self.note_seek(false, target.as_ref());
             self.entries_mut().seek(target.as_ref());
         }
     }
@@ -122,7 +123,21 @@ impl Iter {
     pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) {
         if !self.refuses_to_go_back() && self.refresh_before_seek() {
             self.statistics.add(Ticker::Seeks, 1);
+            self.note_seek(true, target.as_ref());
             self.entries_mut().seek_for_prev(target.as_ref());
+        }
+    }
+
+    /// Records a seek, if operations are traced.
+    #[inline]
+    fn note_seek(&self, for_prev: bool, target: &[u8]) {
+        let operations = self.statistics.operations();
+        if operations.is_on() {
+            let CursorBlobs { family, options, .. } = self.entries().resolver();
+            let bound = |bound: &'_ Option<Vec<u8>>| bound.clone().unwrap_or_default();
+            let lower = bound(&options.iterate_lower_bound);
+            let upper = bound(&options.iterate_upper_bound);
+            operations.seek(for_prev, (family.id, target), (&lower, &upper));
         }
     }
 

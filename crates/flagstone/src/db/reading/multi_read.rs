@@ -17,11 +17,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{Error, KeyBuffer, Result, SequenceNumber, ValueType};
 use crate::cache::MemoryKind;
 use crate::db::family::{Family, SuperVersion};
 use crate::db::reading::Reader;
-use crate::db::reading::read::{cover, may_hold, read_settings, search_memtables, take};
+use crate::db::reading::read::{
+    count_read, cover, may_hold, note_found, read_settings, search_memtables, take,
+};
 use crate::db::reading::value::Value;
 use crate::db::statistics::Ticker;
 use crate::iter::{Lookup, Outcome};
@@ -68,7 +71,7 @@ impl Reader {
         family: &Arc<Family>,
         keys: &[&[u8]],
     ) -> Vec<Result<Option<Value>>> {
-        self.statistics.add(Ticker::KeysRead, keys.len() as u64);
+        self.note_multi_get(family, keys);
         self.multi_get_again(options, family, keys)
     }
 
@@ -80,6 +83,7 @@ impl Reader {
         keys: &[&[u8]],
     ) -> Vec<Result<Option<Value>>> {
         let mut values: Vec<Result<Option<Value>>> = Vec::with_capacity(keys.len());
+        let _cpu = perf::time(PerfMetric::GetCpuNanos);
         // Each alone is too small to be counted, if it does not lie in the cache; many of them are
         // not small.
         let mut counted = self.tables.account().measured(MemoryKind::Values);
@@ -180,6 +184,7 @@ impl Reader {
                 }
             };
             bytes += value.as_ref().ok().and_then(Option::as_ref).map_or(0, Value::owned_bytes);
+            count_read(PerfMetric::MultigetReadBytes, value.as_ref().ok().and_then(Option::as_ref));
             values.push(value);
         }
         bytes
@@ -189,14 +194,17 @@ impl Reader {
     /// end.
     fn search_cached_blocks<'a>(&self, version: &'a Version, batch: &mut Batch<'a>) {
         let level0 = &version.levels[0];
+        let at_level = perf::at_level(0);
         for source in 0..level0.len() {
             let places = batch.places(source, &level0[source..=source], |_| 0);
             self.search_level_together(source, &level0[source..=source], &places, batch);
             batch.settle();
         }
+        drop(at_level);
         for (level, files) in
             version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
         {
+            let _at_level = perf::at_level(level);
             let source = level0.len() + level - 1;
             let places = batch
                 .places(source, files, |sought| version.file_index_for_key(level, sought.target()));
@@ -382,10 +390,13 @@ impl Batch<'_> {
     fn search_block(&mut self, table: &Table, planned: Planned) {
         let (at, lookup) = (planned.at, &mut self.lookups[planned.at]);
         let sought = &self.sought[at];
+        let settings = read_settings(self.options);
+        let before = lookup.versions();
         let visit =
             |sequence, kind, value: ValueRef<'_>| take(lookup, sought, sequence, kind, value);
-        let settings = read_settings(self.options);
+        let _time = perf::time_table();
         self.failures[at] = table.search_planned(planned, sought, &settings, visit).err();
+        note_found(table, &self.lookups[at], before);
     }
 
     /// Leaves out the keys that no older source matters to.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::base::perf::{self, PerfLevelMetric, PerfMetric};
 use crate::base::{
     InternalKey, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes,
     ValueType,
@@ -37,7 +38,7 @@ impl Reader {
         family: &Arc<Family>,
         key: &[u8],
     ) -> Result<Option<Value>> {
-        self.statistics.add(Ticker::KeysRead, 1);
+        self.note_get(family, key);
         self.get_again(options, family, key)
     }
 
@@ -49,9 +50,12 @@ impl Reader {
         family: &Arc<Family>,
         key: &[u8],
     ) -> Result<Option<Value>> {
+        let _cpu = perf::time(PerfMetric::GetCpuNanos);
+        let time = perf::time(PerfMetric::GetSnapshotTime);
         self.check_family(family)?;
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
+        drop(time);
         self.lookup(options, family, &current, snapshot, key)
     }
 
@@ -62,7 +66,7 @@ impl Reader {
         family: &Arc<Family>,
         key: &[u8],
     ) -> Result<Option<(Value, Vec<u8>)>> {
-        self.statistics.add(Ticker::KeysRead, 1);
+        self.note_get(family, key);
         self.check_family(family)?;
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
@@ -81,7 +85,10 @@ impl Reader {
         key: &[u8],
     ) -> Result<Option<Value>> {
         let lookup = self.search(options, family, current, snapshot, key)?;
-        self.finish_lookup(options, family, current, key, lookup)
+        let _time = perf::time(PerfMetric::GetPostProcessTime);
+        let value = self.finish_lookup(options, family, current, key, lookup)?;
+        count_read(PerfMetric::GetReadBytes, value.as_ref());
+        Ok(value)
     }
 
     /// Finds the versions of a key that count.
@@ -103,6 +110,7 @@ impl Reader {
         if !pass_memtables(current, key, snapshot, options, &mut covers, &mut lookup)? {
             let target = KeyBuffer::for_seek(key, snapshot);
             let sought = LookupKey::new(target.as_key());
+            let _time = perf::time(PerfMetric::GetFromOutputFilesTime);
             self.search_tables(
                 options,
                 family,
@@ -183,6 +191,7 @@ impl Reader {
     ) -> Result<()> {
         let target = sought.target();
         let level0 = &version.levels[0];
+        let at_level = perf::at_level(0);
         // Of several tables most do not have the key: their filters say so, and are fetched
         // together.
         let filters_first = level0.len() > 1;
@@ -209,9 +218,11 @@ impl Reader {
                 }
             }
         }
+        drop(at_level);
         for (level, files) in
             version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
         {
+            let _at_level = perf::at_level(level);
             let first = version.file_index_for_key(level, target);
             self.search_level(options, family, &files[first..], sought, covers, lookup)?;
             // Only now: a tombstone of one table need not be newer than what the level's next table
@@ -284,6 +295,7 @@ impl Reader {
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
         let table = self.tables.open_for(family, file, options.cache_only)?;
+        let _time = perf::time_table();
         cover(table, sought.target(), options, lookup);
         if !table.has_points() {
             return Ok(());
@@ -291,9 +303,15 @@ impl Reader {
         let Some(admitted) = table.admit(sought, &read_settings(options), false)? else {
             return Ok(());
         };
-        table.get_admitted(admitted, sought, &read_settings(options), |sequence, kind, value| {
-            take(lookup, sought, sequence, kind, value)
-        })
+        let before = lookup.versions();
+        table.get_admitted(
+            admitted,
+            sought,
+            &read_settings(options),
+            |sequence, kind, value| take(lookup, sought, sequence, kind, value),
+        )?;
+        note_found(table, lookup, before);
+        Ok(())
     }
 
     /// Searches the next older table, unless what was passed covers the key.
@@ -314,6 +332,7 @@ impl Reader {
             return Ok(());
         }
         let table = self.tables.open_for(family, file, options.cache_only)?;
+        let _time = perf::time_table();
         let tombstones = tombstones_of(table).filter(|_| !options.ignore_range_deletions);
         let mut own = tombstones.map(|tombstones| Tombstones::Table(tombstones));
         if table.has_points()
@@ -330,6 +349,7 @@ impl Reader {
                     return Ok(());
                 }
             }
+            let before = lookup.versions();
             table.get_admitted(
                 admitted,
                 sought,
@@ -341,11 +361,32 @@ impl Reader {
                     take(lookup, sought, sequence, kind, value)
                 },
             )?;
+            note_found(table, lookup, before);
         }
         if let Some(own) = own {
             covers.pass(own, lookup);
         }
         Ok(())
+    }
+}
+
+/// Counts a table that has the key: `before` is how many versions were known before it was
+/// searched.
+#[inline]
+pub(in crate::db) fn note_found(table: &Table, lookup: &Lookup<Value>, before: usize) {
+    if perf::counts() && lookup.versions() > before {
+        if table.filters_keys() {
+            perf::count_at_level(PerfLevelMetric::BloomFilterFullTruePositive, 1);
+        }
+        perf::count_at_level(PerfLevelMetric::UserKeyReturnCount, u64::from(lookup.has_base()));
+    }
+}
+
+/// Counts the bytes that a lookup returned.
+#[inline]
+pub(super) fn count_read(metric: PerfMetric, value: Option<&Value>) {
+    if perf::counts() {
+        perf::count(metric, value.map_or(0, |value| value.len() as u64));
     }
 }
 

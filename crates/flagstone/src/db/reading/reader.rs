@@ -60,6 +60,23 @@ impl Reader {
         }
     }
 
+    /// Counts a lookup of a key, and records it if operations are traced.
+    #[inline]
+    pub(super) fn note_get(&self, family: &Family, key: &[u8]) {
+        self.statistics.add(Ticker::KeysRead, 1);
+        if self.statistics.operations().is_on() {
+            self.statistics.operations().get(family.id, key);
+        }
+    }
+
+    /// [`Self::note_get`] of several keys together.
+    pub(super) fn note_multi_get(&self, family: &Family, keys: &[&[u8]]) {
+        self.statistics.add(Ticker::KeysRead, keys.len() as u64);
+        if self.statistics.operations().is_on() {
+            self.statistics.operations().multi_get(family.id, keys);
+        }
+    }
+
     /// All columns of a key; a plain value is one.
     pub(in crate::db) fn get_entity(
         &self,
@@ -67,7 +84,7 @@ impl Reader {
         family: &Arc<Family>,
         key: &[u8],
     ) -> Result<Option<WideColumns>> {
-        self.statistics.add(Ticker::KeysRead, 1);
+        self.note_get(family, key);
         self.check_family(family)?;
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
@@ -82,7 +99,7 @@ impl Reader {
         family: &Arc<Family>,
         keys: &[&[u8]],
     ) -> Vec<Result<Option<WideColumns>>> {
-        self.statistics.add(Ticker::KeysRead, keys.len() as u64);
+        self.note_multi_get(family, keys);
         let mut entities = Vec::with_capacity(keys.len());
         let found = self.multi_search(options, family, keys, |current, keys, found| {
             let found = keys
@@ -182,7 +199,7 @@ impl Reader {
         family: &Arc<Family>,
         key: &[u8],
     ) -> Result<Option<ValueReader>> {
-        self.statistics.add(Ticker::KeysRead, 1);
+        self.note_get(family, key);
         self.check_family(family)?;
         let current = family.current.load_full();
         let snapshot = self.read_sequence(options)?;

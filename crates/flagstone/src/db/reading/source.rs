@@ -1,5 +1,6 @@
 //! One of the sources that a cursor merges, or a job.
 
+use crate::base::perf::{self, PerfMetric, Timer};
 use crate::base::{Error, InternalIterator, InternalKey, PinnedValue, Result};
 use crate::db::tables::level_files::LevelFiles;
 use crate::iter::ConcatIterator;
@@ -21,6 +22,23 @@ impl Source {
             Self::Mem(_) => error,
             Self::Table(table) => table.locate(error),
             Self::Level(level) => level.current().locate(error),
+        }
+    }
+
+    /// Counts a seek in a memtable, and takes its time.
+    #[inline]
+    fn begin_seek(&self) -> Option<Timer> {
+        matches!(self, Self::Mem(_)).then(|| {
+            perf::count(PerfMetric::SeekOnMemtableCount, 1);
+            perf::time(PerfMetric::SeekOnMemtableTime)
+        })
+    }
+
+    /// Counts a step in a memtable.
+    #[inline]
+    fn note_step(&self, metric: PerfMetric) {
+        if matches!(self, Self::Mem(_)) {
+            perf::count(metric, 1);
         }
     }
 }
@@ -50,10 +68,12 @@ impl InternalIterator for Source {
     }
 
     fn seek(&mut self, target: InternalKey<'_>) {
+        let _time = self.begin_seek();
         each_source!(self, inner => inner.seek(target));
     }
 
     fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+        let _time = self.begin_seek();
         each_source!(self, inner => inner.seek_for_prev(target));
     }
 
@@ -63,21 +83,25 @@ impl InternalIterator for Source {
 
     #[inline]
     fn next(&mut self) {
+        self.note_step(PerfMetric::NextOnMemtableCount);
         each_source!(self, inner => inner.next());
     }
 
     #[inline]
     fn prev(&mut self) {
+        self.note_step(PerfMetric::PrevOnMemtableCount);
         each_source!(self, inner => inner.prev());
     }
 
     #[inline]
     fn next_key(&mut self) -> Option<InternalKey<'_>> {
+        self.note_step(PerfMetric::NextOnMemtableCount);
         each_source!(self, inner => inner.next_key())
     }
 
     #[inline]
     fn prev_key(&mut self) -> Option<InternalKey<'_>> {
+        self.note_step(PerfMetric::PrevOnMemtableCount);
         each_source!(self, inner => inner.prev_key())
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::{AtomicBool, Mutex};
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Remedy, Result, Temperature};
 use crate::blob::BlobFileReader;
@@ -161,6 +162,7 @@ impl Tables {
 
     #[cold]
     fn open_slow<'a>(&self, family: &Family, file: &'a TableFile) -> Result<&'a Arc<Table>> {
+        let _time = perf::time(PerfMetric::FindTableNanos);
         // Whoever comes second would read all of it again, and have no filter where one waits.
         let _one_at_a_time = file.opening.lock();
         if let Some(table) = file.table.get() {

@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::{Condvar, Mutex, MutexGuard, Rank, RwLock, ranked};
 use crate::base::{
     Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
@@ -288,7 +289,9 @@ impl Tree {
         let mut state = self.state.lock();
         self.context.check_writable()?;
         if self.control.is_stopped() {
+            let time = perf::time(PerfMetric::DbConditionWaitNanos);
             self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
+            drop(time);
             if self.limits.write_buffers().is_some() {
                 // Another database may have freed memory.
                 self.update_stall(&mut state);

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::Condvar;
 use crate::base::{Error, Result, Sometimes};
 use crate::db::background::Background;
@@ -101,6 +102,7 @@ impl Admission {
     /// time while compactions are.
     #[cold]
     fn wait_for_room(&self, options: &WriteOptions, bytes: u64, is_paid: bool) -> Result<()> {
+        let _time = perf::time(PerfMetric::WriteDelayTime);
         let start = self.context.env.clock.now_us();
         if !is_paid {
             self.wait_until_paid(options, bytes)?;

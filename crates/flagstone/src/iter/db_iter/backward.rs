@@ -5,7 +5,9 @@
 //! read from its newest visible version.
 
 use super::dead_run::DeadRun;
+use super::forward::skipped;
 use super::{DbIter, ValueAt, type_of};
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{InternalIterator, Result, Sometimes, ValueType};
 use crate::iter::ValueResolver;
 use crate::iter::tombstones::Towards;
@@ -24,6 +26,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             Ok(found) => self.valid = found,
             Err(error) => self.fail(error),
         }
+        self.note_shown();
     }
 
     fn retreat(&mut self) -> Result<bool> {
@@ -92,22 +95,28 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     ValueType::Deletion
                     | ValueType::SingleDeletion
                     | ValueType::DeletionWithTimestamp => {
+                        perf::count(skipped(true), 1);
                         self.versions.delete();
                     }
                     _ if self.is_covered(Towards::Earlier)? => {
                         covered = true;
+                        perf::count(skipped(false), 1);
                         self.versions.delete();
                     }
                     ValueType::Merge => {
+                        perf::count(PerfMetric::InternalMergeCount, 1);
                         self.check_not_over_history()?;
                         self.note_version();
                         self.versions.push_operand(self.inner.value());
                     }
                     _ => {
+                        perf::count(skipped(false), 1);
                         self.take_base(value_type);
                         self.note_version();
                     }
                 }
+            } else {
+                perf::count(PerfMetric::InternalRecentSkippedCount, 1);
             }
             // All but what the value is made of as it stands.
             self.count_hidden(hidden_before + taken as u64 - self.versions.count())?;

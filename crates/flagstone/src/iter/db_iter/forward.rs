@@ -6,6 +6,7 @@
 
 use super::dead_run::DeadRun;
 use super::{DbIter, ValueAt, type_of};
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{InternalIterator, Result, Sometimes, ValueType};
 use crate::iter::ValueResolver;
 use crate::iter::tombstones::Towards;
@@ -22,6 +23,15 @@ enum Step {
     Hide { covered: bool },
 }
 
+/// The counter of an entry that is passed.
+pub(super) fn skipped(is_deletion: bool) -> PerfMetric {
+    if is_deletion {
+        PerfMetric::InternalDeleteSkippedCount
+    } else {
+        PerfMetric::InternalKeySkippedCount
+    }
+}
+
 impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Moves to the first visible key from the merged cursor's position on; if asked to, past the
     /// saved key.
@@ -30,8 +40,19 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.shown.on_entry = None;
         self.shown.value_at = ValueAt::Unknown;
         self.step.hidden = 0;
+        let _time = perf::time(PerfMetric::FindNextUserEntryTime);
         if let Err(error) = self.advance(past_saved_key) {
             self.fail(error);
+        }
+        self.note_shown();
+    }
+
+    /// Counts the bytes of what is shown.
+    #[inline]
+    pub(super) fn note_shown(&self) {
+        if perf::counts() && self.valid {
+            let value = self.found_value().map_or(0, <[u8]>::len);
+            perf::count(PerfMetric::IterReadBytes, (self.key().len() + value) as u64);
         }
     }
 
@@ -41,6 +62,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         let mut run = DeadRun::towards(Towards::Later);
         while self.inner.valid() {
             if past_saved_key && self.on_saved_key() {
+                perf::count(PerfMetric::InternalKeySkippedCount, 1);
                 self.pass_hidden()?;
                 passed += 1;
                 if passed > self.settings.max_sequential_skips {
@@ -68,6 +90,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     return Ok(());
                 }
                 Step::Pass => {
+                    perf::count(PerfMetric::InternalRecentSkippedCount, 1);
                     self.pass_hidden()?;
                     passed += 1;
                     if passed > self.settings.max_sequential_skips {
@@ -80,6 +103,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     }
                 }
                 Step::Hide { covered } => {
+                    perf::count(skipped(!covered), 1);
                     self.pass_hidden()?;
                     self.save_key();
                     if self.leaps_in_run(&mut run) {
@@ -189,6 +213,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 ValueType::Merge => {
                     self.check_not_over_history()?;
                     self.note_version();
+                    perf::count(PerfMetric::InternalMergeCount, 1);
                     self.versions.push_operand(self.inner.value());
                 }
                 _ => {

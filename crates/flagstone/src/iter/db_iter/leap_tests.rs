@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::base::{FragmentedRangeTombstones, InternalKeyComparator, RangeTombstone};
-use crate::iter::TombstoneSource;
 use crate::iter::testing::VecIterator;
+use crate::iter::{DeadRanges, TombstoneSource};
 
 const KEYS: u32 = 60;
 

@@ -11,6 +11,7 @@
 //! - `as_of`: what timestamps make of the keys
 //! - `forward`: finding the next visible key
 //! - `backward`: finding the previous one
+//! - `settings`: how entries are looked at
 //! - `dead_run`: how both treat many deleted keys in a row
 //! - `versions`: the copied versions of one key
 
@@ -20,23 +21,25 @@ mod dead_run;
 mod forward;
 #[cfg(test)]
 mod leap_tests;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod versions;
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::lookup::{Stored, columns_of, locate_value};
 use super::tombstones::Towards;
-use super::{DeadRanges, HistoryEpoch, MergingIterator, TombstoneView, ValueResolver};
+use super::{MergingIterator, TombstoneView, ValueResolver};
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{
-    Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator,
-    PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType, WideColumns, timestamp,
+    Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result,
+    SequenceNumber, Sometimes, ValueType, WideColumns, timestamp,
 };
 pub use as_of::{AsOf, newest_timestamp};
+pub use settings::{DbIterSettings, KeyBounds};
 use versions::{Collected, Versions};
 
 /// After so many entries in a row that a range tombstone covers, the older sources seek to its end.
@@ -44,63 +47,6 @@ const COVERED_RUN: usize = 4;
 
 /// How much a buffer keeps when the cursor rests.
 const KEPT_BYTES: usize = 4096;
-
-/// The user keys to which a scan is limited. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub struct KeyBounds {
-    /// The first key that may be shown.
-    pub lower: Option<Arc<[u8]>>,
-    /// The first key after it that may not.
-    pub upper: Option<Arc<[u8]>>,
-}
-
-/// How a [`DbIter`] looks at its entries.
-#[derive(Clone)]
-pub struct DbIterSettings {
-    /// The order of the user keys.
-    pub comparator: Comparator,
-    /// The newest sequence number that is seen.
-    pub snapshot: SequenceNumber,
-    /// Combines merge operands.
-    pub merge_operator: Option<Arc<dyn MergeOperator>>,
-    /// The keys to show.
-    pub bounds: KeyBounds,
-    /// `prefix_same_as_start`: show only keys that have the prefix of the key sought. Total order
-    /// and automatic prefix mode leave it unset: they differ in which filters the tables ask, not
-    /// in what is shown.
-    pub same_prefix: Option<PrefixExtractor>,
-    /// After so many hidden versions of a key in a row the cursor seeks past them instead of
-    /// stepping.
-    pub max_sequential_skips: usize,
-    /// Where scans of the family found nothing, if they may leap over that: it counts all keys and
-    /// range tombstones.
-    pub dead_ranges: Option<Arc<DeadRanges>>,
-    /// The past that is read: they know of one.
-    pub past: HistoryEpoch,
-    /// After so many hidden entries without one to show a step fails with `Incomplete`; 0 for any
-    /// number.
-    pub max_skippable: u64,
-    /// Where keys end in timestamps, which of them are seen. The bounds end in the greatest one.
-    pub as_of: Option<AsOf>,
-}
-
-impl DbIterSettings {
-    /// All keys in that order, as of `snapshot`, without merge operator.
-    pub fn new(comparator: Comparator, snapshot: SequenceNumber) -> Self {
-        Self {
-            comparator,
-            snapshot,
-            merge_operator: None,
-            bounds: KeyBounds::default(),
-            same_prefix: None,
-            max_sequential_skips: 8,
-            dead_ranges: None,
-            past: HistoryEpoch::default(),
-            max_skippable: 0,
-            as_of: None,
-        }
-    }
-}
 
 /// A cursor over the keys and values that one snapshot sees.
 ///
@@ -229,22 +175,29 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         if let Some(lower) = self.settings.bounds.lower.clone() {
             return self.seek(self.bare(&lower));
         }
+        let _measured = begin_seek();
         self.begin(true, None);
+        let sought = perf::time(PerfMetric::SeekInternalSeekTime);
         self.inner.seek_to_first();
+        drop(sought);
         self.find_forward(false);
         self.stay_in_prefix_of_current();
     }
 
     /// Moves to the last key.
     pub fn seek_to_last(&mut self) {
+        let _measured = begin_seek();
         self.begin(false, None);
+        let sought = perf::time(PerfMetric::SeekInternalSeekTime);
         self.seek_inner_to_last();
+        drop(sought);
         self.find_backward();
         self.stay_in_prefix_of_current();
     }
 
     /// Moves to the first key at or after `target`.
     pub fn seek(&mut self, target: &[u8]) {
+        let _measured = begin_seek();
         self.begin(true, Some(target));
         self.aim_at_first_visible(target);
         if let Some(lower) = &self.settings.bounds.lower
@@ -252,25 +205,32 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         {
             self.seek_key.set(lower, self.settings.snapshot, ValueType::FOR_SEEK);
         }
+        let sought = perf::time(PerfMetric::SeekInternalSeekTime);
         self.inner.seek(self.seek_key.as_key());
+        drop(sought);
         self.find_forward(false);
     }
 
     /// Moves to the last key at or before `target`.
     pub fn seek_for_prev(&mut self, target: &[u8]) {
+        let _measured = begin_seek();
         self.begin(false, Some(target));
         self.aim_behind(target);
+        let sought = perf::time(PerfMetric::SeekInternalSeekTime);
         if self.is_above_bounds(self.seek_key.user_key()) {
             self.seek_inner_to_last();
         } else {
             self.inner.seek_for_prev(self.seek_key.as_key());
         }
+        drop(sought);
         self.find_backward();
     }
 
     /// Moves on; the cursor must be valid.
     pub fn next(&mut self) {
         assert!(self.valid, "next() needs a valid cursor");
+        perf::count(PerfMetric::IterNextCount, 1);
+        let _cpu = perf::time(PerfMetric::IterNextCpuNanos);
         if !self.forward {
             Sometimes::IteratorTurned.reached();
             self.forward = true;
@@ -278,6 +238,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             self.inner.seek(self.seek_key.as_key());
         } else if self.shown.on_entry.is_some() {
             self.save_key();
+            perf::count(PerfMetric::InternalKeySkippedCount, 1);
             self.inner.next();
         }
         self.find_forward(true);
@@ -286,6 +247,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Moves back; the cursor must be valid.
     pub fn prev(&mut self) {
         assert!(self.valid, "prev() needs a valid cursor");
+        perf::count(PerfMetric::IterPrevCount, 1);
+        let _cpu = perf::time(PerfMetric::IterPrevCpuNanos);
         if self.forward {
             Sometimes::IteratorTurned.reached();
             self.forward = false;
@@ -423,6 +386,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 Collected::Made(value) => value,
             }
         };
+        perf::count(PerfMetric::IterReadBytes, made.len() as u64);
         self.shown.made_value = made;
         Ok(ValueAt::Made)
     }
@@ -577,6 +541,13 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.valid = false;
         self.error = Some(error);
     }
+}
+
+/// Counts a seek, and takes its processor time.
+#[inline]
+fn begin_seek() -> perf::Timer {
+    perf::count(PerfMetric::IterSeekCount, 1);
+    perf::time(PerfMetric::IterSeekCpuNanos)
 }
 
 /// The type of the current entry of a valid cursor. Range tombstones do not lie among entries.

@@ -9,9 +9,11 @@ use bytes::Bytes;
 
 use super::*;
 use crate::base::merge::StringAppendOperator;
-use crate::base::{FragmentedRangeTombstones, InternalKeyComparator, RangeTombstone};
-use crate::iter::TombstoneSource;
+use crate::base::{
+    FragmentedRangeTombstones, InternalKeyComparator, PrefixExtractor, RangeTombstone,
+};
 use crate::iter::testing::{VecIterator, parse_entries, parse_tombstones};
+use crate::iter::{DeadRanges, HistoryEpoch, TombstoneSource};
 
 /// Remembers which blobs were fetched.
 #[derive(Clone, Default)]

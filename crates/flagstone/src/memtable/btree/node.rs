@@ -55,6 +55,7 @@ use std::ptr::{self, NonNull};
 use super::super::arena::{Allocate, Arena};
 use super::super::key_prefix::{Target, leading_bytes};
 use super::super::record::{Entry, Record, RecordHeader};
+use crate::base::perf::{self, PerfMetric};
 use crate::base::prefetch;
 use crate::base::sync::{self, AtomicPtr, AtomicU32, AtomicU64, Mutex, Ordering, fence};
 
@@ -351,6 +352,7 @@ impl Node {
             let record = self.record(middle)?;
             record.prefetch();
             let key = record.key();
+            perf::count(PerfMetric::UserKeyComparisonCount, 1);
             let order =
                 key.user_key().cmp(target.user_key).then_with(|| target.packed.cmp(&key.packed()));
             if order.is_lt() { low = middle + 1 } else { high = middle }
@@ -373,6 +375,7 @@ impl Node {
             Order::Greater => true,
             Order::Equal => self.record(last).is_some_and(|last| {
                 let last = last.key();
+                perf::count(PerfMetric::UserKeyComparisonCount, 1);
                 last.user_key().cmp(key).then_with(|| target.packed.cmp(&last.packed())).is_lt()
             }),
         }

@@ -10,6 +10,7 @@ use super::guide::Start;
 use super::iter::SCANNED;
 use super::{Block, Damage, EntryHeader, GuideRoom, Layout, ValueRef, entry_header};
 use crate::base::coding::fixed64_at;
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{
     InternalKey, PACKED_SIZE, SequenceNumber, SharedPiece, ValueType, prefetch,
     unpack_sequence_and_type,
@@ -43,6 +44,7 @@ pub(super) fn scan(
     wanted: &[u8],
     limit: usize,
 ) -> Result<Option<Stop>, Damage> {
+    let mut compared = 0;
     while *offset < limit {
         let header = entry_header(entries, *offset).ok_or(Damage)?;
         let (shared, suffix_start) = (header.shared as usize, header.suffix as usize);
@@ -62,11 +64,13 @@ pub(super) fn scan(
         };
         let (user, rest) = (&suffix[..user_length], &wanted[shared..]);
         let equal = common_prefix(user, rest);
+        compared += 1;
         if equal < user.len() && equal < rest.len() && user[equal] < rest[equal] {
             common = shared + equal;
             *offset = next;
             continue;
         }
+        perf::count(PerfMetric::UserKeyComparisonCount, compared);
         let starts_target = equal == user.len();
         return Ok(Some(Stop {
             header,
@@ -74,6 +78,7 @@ pub(super) fn scan(
             is_target: starts_target && equal == rest.len(),
         }));
     }
+    perf::count(PerfMetric::UserKeyComparisonCount, compared);
     Ok(None)
 }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::ColumnFamilyId;
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::{ArcSwap, AtomicU64, Mutex, Ordering};
 use crate::env::Clock;
 use crate::transactions::locks::deadlock::{Cycle, Deadlock, Recent, find_cycle};
@@ -192,7 +193,10 @@ impl LockManager {
         };
         let waited = waiter.is_some();
         if let Some(waiter) = waiter {
+            perf::count(PerfMetric::KeyLockWaitCount, 1);
+            let time = perf::time(PerfMetric::KeyLockWaitTime);
             let outcome = self.wait(table, &shared_key, &waiter, patience);
+            drop(time);
             owner.set_waits(None);
             robbed += outcome?;
         }

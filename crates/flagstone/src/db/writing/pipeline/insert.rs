@@ -1,11 +1,13 @@
 //! Inserting a batch, without the commit lock.
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, SequenceNumber};
 use crate::batch::WriteBatch;
 use crate::db::family::Family;
 use crate::db::tree::Tree;
 use crate::db::writing::commit::{Destination, Pins};
+use crate::db::writing::direct_blob::{BlobsOfBatch, Source};
 use crate::db::writing::operations;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::pipeline::insertions::Turn;
@@ -59,7 +61,9 @@ impl Pipeline {
             return Err(error);
         }
         let whole = WholeOrPoisoned(&self.tree);
+        let time = perf::time(PerfMetric::WriteMemtableTime);
         self.insert_all(pins, batch, first);
+        drop(time);
         std::mem::forget(whole);
         for to in destinations() {
             to.count(&self.memtables.bytes);
@@ -68,6 +72,29 @@ impl Pipeline {
             }
         }
         Ok(())
+    }
+
+    /// Records a batch as the program gave it, if operations are traced. Large values that came in
+    /// pieces are in no batch, and not recorded.
+    #[inline]
+    pub(super) fn trace(&self, batch: &WriteBatch, blobs: &BlobsOfBatch<'_>) {
+        let operations = self.context.statistics.operations();
+        if operations.is_on() {
+            match blobs {
+                BlobsOfBatch::Nothing => operations.write(batch.data()),
+                BlobsOfBatch::Separated { source: Source::Batch(given), .. } => {
+                    operations.write(given.data());
+                }
+                BlobsOfBatch::Separated { source: Source::Put(family, key, value), .. } => {
+                    let mut given = WriteBatch::new();
+                    // It was checked before.
+                    if given.put_cf(*family, key, value).is_ok() {
+                        operations.write(given.data());
+                    }
+                }
+                BlobsOfBatch::Whole(_) => {}
+            }
+        }
     }
 
     fn insert_all(&self, pins: &Pins, batch: &WriteBatch, first: SequenceNumber) {

@@ -23,6 +23,7 @@
 
 use std::sync::Arc;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, Rounds, spin_loop};
 use crate::base::{Code, Error, Mutant, Result, SequenceNumber, SnapshotList, Sometimes, SubCode};
 
@@ -172,6 +173,7 @@ impl Insertions {
 
     #[cold]
     fn look_and_sleep(&self, turn: u64) -> Result<()> {
+        let _time = perf::time(PerfMetric::WriteThreadWaitNanos);
         for _ in 0..LOOKS {
             spin_loop();
             if self.has_passed(turn) {

@@ -25,6 +25,7 @@ pub(in crate::db::writing) mod write;
 
 use std::sync::Arc;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::{AtomicBool, Mutex, MutexGuard, Ordering, Rank, ranked};
 use crate::base::{
     Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
@@ -351,7 +352,9 @@ impl Pipeline {
         &self,
         waits: bool,
     ) -> Result<MutexGuard<'_, Commit>> {
+        let time = perf::time(PerfMetric::DbMutexLockNanos);
         let mut commit = self.commit.lock();
+        drop(time);
         while commit.are_writes_held_back || commit.wal_locks > 0 {
             if commit.wal_locks > 0 && !waits {
                 return Err(Error::incomplete(

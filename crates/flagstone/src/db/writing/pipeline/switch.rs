@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Result, Sometimes};
+use crate::base::{ColumnFamilyId, FileNumber, Result, Sometimes};
+use crate::batch::WriteBatch;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::settings::memtable_settings;
@@ -25,8 +27,18 @@ impl Pipeline {
         Arc::new(Generation::new(family.order.clone(), &settings))
     }
 
+    /// Keeps a WAL that was active earlier until the memtables are flushed that get its operations.
+    #[cold]
+    pub(super) fn keep_wal(&self, commit: &Commit, batch: &WriteBatch, wal: FileNumber) {
+        let families = batch.iter().filter_map(|operation| operation.ok()?.family());
+        for target in families.filter_map(|id| commit.target(id)) {
+            self.tree.keep_wal(&target.to.mem, wal);
+        }
+    }
+
     /// Switches every memtable that wants it.
     pub(in crate::db) fn switch_wanted_memtables(&self, commit: &mut Commit) -> Result<()> {
+        let _time = perf::time(PerfMetric::WriteSchedulingFlushesCompactionsTime);
         if self.memtables.is_any_full.swap(false, Ordering::AcqRel) {
             for target in commit.targets.values_mut() {
                 if target.to.family.is_full(&target.to.mem) {

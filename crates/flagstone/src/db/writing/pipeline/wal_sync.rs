@@ -22,6 +22,7 @@
 
 use std::sync::Arc;
 
+use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Rank, Rounds, ranked, yield_now,
 };
@@ -75,6 +76,7 @@ impl WalSync {
             }
             if self.elected.swap(true, Ordering::AcqRel) {
                 Sometimes::SyncShared.reached();
+                let _time = perf::time(PerfMetric::WriteThreadWaitNanos);
                 self.rounds.wait_beyond(round);
                 continue;
             }
@@ -208,7 +210,9 @@ impl Pipeline {
             let turn = commit.turns.next();
             (commit.debt.blobs.all(last), files, last, commit.numbers.unnumbered, turn)
         };
+        let time = perf::time(PerfMetric::WriteWalTime);
         let synced = self.syncs.sync_blobs(&blobs).and_then(|()| self.syncs.sync_wals(&files));
+        drop(time);
         if let Err(error) = synced {
             self.tree.fail(BackgroundErrorReason::Write, &error);
             return Err(error);

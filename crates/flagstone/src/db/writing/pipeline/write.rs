@@ -17,6 +17,7 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use crate::base::checksum::Suffix;
+use crate::base::perf::{self, PerfMetric, RestOfWrite};
 use crate::base::sync::{MutexGuard, Ordering};
 use crate::base::{
     ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode,
@@ -67,6 +68,7 @@ impl Pipeline {
         batch: &mut WriteBatch,
         condition: Condition<'_>,
     ) -> Result<()> {
+        let _rest = RestOfWrite::begin();
         let bytes = batch.byte_size() as u64;
         let _counted = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
         match self.admission.admit(options, bytes) {
@@ -106,6 +108,7 @@ impl Pipeline {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
+        let _rest = RestOfWrite::begin();
         WriteBatch::check_put(key, value)?;
         let bytes = (key.len() + value.len()) as u64;
         self.admission.admit(options, bytes)?;
@@ -155,7 +158,9 @@ impl Pipeline {
                 tail,
                 pins: &mut pins,
             };
-            self.append_locked(locked, options, batch, bytes, &mut condition)?
+            let appended = self.append_locked(locked, options, batch, bytes, &mut condition)?;
+            self.trace(batch, &blobs);
+            appended
         };
         if !options.disable_wal {
             condition.note_logged();
@@ -288,6 +293,7 @@ impl Pipeline {
         tail: Option<Suffix>,
         joins_sync: bool,
     ) -> Result<()> {
+        let _time = perf::time(PerfMetric::WriteWalTime);
         let (bytes, most) = (batch.byte_size(), commit.wal()?.record_size_max());
         if bytes > most {
             return Err(Error::invalid_argument(format!(
@@ -318,15 +324,6 @@ impl Pipeline {
         commit.targets.values_mut().for_each(|target| target.drop_in_doubt = false);
         commit.asked.settle_drop = false;
         Ok(())
-    }
-
-    /// Keeps a WAL that was active earlier until the memtables are flushed that get its operations.
-    #[cold]
-    fn keep_wal(&self, commit: &Commit, batch: &WriteBatch, wal: FileNumber) {
-        let families = batch.iter().filter_map(|operation| operation.ok()?.family());
-        for target in families.filter_map(|id| commit.target(id)) {
-            self.tree.keep_wal(&target.to.mem, wal);
-        }
     }
 
     fn add_to_wal(

@@ -1,0 +1,113 @@
+//! A terminal that shows one view after the other.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use flagstone::env::Clock;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex, Termios};
+
+use crate::failure::Failure;
+
+/// To another screen, without a cursor; and back.
+const BEGIN: &str = "\x1b[?1049h\x1b[?25l";
+const END: &str = "\x1b[?25h\x1b[?1049l";
+/// To the upper left corner; to the end of the line, or of the screen, there is nothing.
+const HOME: &str = "\x1b[H";
+const CLEAR_LINE: &str = "\x1b[K";
+const CLEAR_REST: &str = "\x1b[J";
+
+/// What ends the view: q, Ctrl-C, Ctrl-D. Esc stands alone: it also begins what other keys send.
+const QUIT: [u8; 4] = [b'q', b'Q', 3, 4];
+const ESC: &[u8] = &[0x1b];
+
+/// Lines where a terminal does not say how many it has.
+const ROWS: u16 = 24;
+const COLUMNS: u16 = 80;
+
+/// The terminal, which is as it was when this is dropped.
+pub struct Screen {
+    before: Option<Termios>,
+}
+
+fn failed(error: impl Into<io::Error>) -> Failure {
+    Failure::Stream("write to the terminal", error.into())
+}
+
+impl Screen {
+    /// Takes the terminal; `None` if standard output is none.
+    pub fn begin() -> Result<Option<Self>, Failure> {
+        if !io::stdout().is_terminal() {
+            return Ok(None);
+        }
+        // Keys come one by one and are not shown. If the input is no terminal, none come.
+        let before = termios::tcgetattr(io::stdin()).ok();
+        if let Some(before) = &before {
+            let mut modes = before.clone();
+            modes.local_modes &= !(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+            modes.special_codes[SpecialCodeIndex::VMIN] = 0;
+            modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+            termios::tcsetattr(io::stdin(), OptionalActions::Now, &modes).map_err(failed)?;
+        }
+        let screen = Self { before };
+        write(BEGIN)?;
+        Ok(Some(screen))
+    }
+
+    /// Shows lines, as many and as much of each as fit.
+    pub fn show(&mut self, lines: &[String]) -> Result<(), Failure> {
+        let size = termios::tcgetwinsize(io::stdout()).ok();
+        let (rows, columns) = size.map_or((0, 0), |size| (size.ws_row, size.ws_col));
+        let rows = if rows == 0 { ROWS } else { rows };
+        let columns = if columns == 0 { COLUMNS } else { columns };
+        let fits = |line: &String| line.chars().take(columns.into()).collect::<String>();
+        let shown: Vec<String> = lines.iter().take(rows.into()).map(fits).collect();
+        let text = shown.join(&format!("{CLEAR_LINE}\r\n"));
+        write(&format!("{HOME}{text}{CLEAR_LINE}{CLEAR_REST}"))
+    }
+
+    /// Waits for so long; whether a key ended the view meanwhile.
+    pub fn wait(&mut self, clock: &dyn Clock, interval: Duration) -> Result<bool, Failure> {
+        let interval_us = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
+        let deadline_us = clock.now_us().saturating_add(interval_us);
+        loop {
+            let left = Duration::from_micros(deadline_us.saturating_sub(clock.now_us()));
+            if left.is_zero() {
+                return Ok(false);
+            }
+            if self.before.is_none() {
+                clock.sleep(left);
+                return Ok(false);
+            }
+            let stdin = io::stdin();
+            let mut waited = [PollFd::new(&stdin, PollFlags::IN)];
+            let timeout = left.try_into().ok();
+            match poll(&mut waited, timeout.as_ref()) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(failed(error)),
+            }
+            let mut keys = [0; 64];
+            let count = rustix::io::read(&stdin, &mut keys).map_err(failed)?;
+            let keys = &keys[..count];
+            // At the end of the input there is nobody any more.
+            if keys.is_empty() || keys == ESC || keys.iter().any(|key| QUIT.contains(key)) {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = write(END);
+        if let Some(before) = &self.before {
+            let _ = termios::tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
+fn write(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(failed)
+}

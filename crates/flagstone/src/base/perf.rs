@@ -1,0 +1,199 @@
+//! What single operations cost: RocksDB's `PerfContext` and `IOStatsContext`.
+//!
+//! 1. Each thread has a level and counters of its own ([`set_perf_level`]). Nothing is counted
+//!    until a thread raises its level, so that programs that never ask pay next to nothing.
+//! 2. A place that counts first reads [`HIGHEST`], a static that is written when a level is set and
+//!    never otherwise. Only if some thread has asked for so much is the thread's own level looked
+//!    at, which in a shared library takes a call.
+//! 3. Times are read from the system's clocks and not from an `Env`: nothing depends on them.
+//!
+//! **Thread safety.** A thread reads and writes its own counters only. What other threads do for an
+//! operation, as background jobs and readers of asynchronous calls do, counts for them.
+
+mod blocks;
+mod by_level;
+mod context;
+mod io;
+mod metrics;
+#[cfg(test)]
+mod tests;
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub(crate) use blocks::{BlockKind, asked_filter, hit, read_block, reading};
+pub use by_level::PerfLevelMetric;
+pub(crate) use by_level::{at_level, count_at_level, time_table};
+pub use context::PerfContext;
+pub use io::{IoMetric, IoStatsContext};
+pub(crate) use io::{IoTimer, count_io, time_io};
+pub use metrics::PerfMetric;
+
+/// How much a thread counts (RocksDB's `PerfLevel`). Each level also counts what those before it
+/// do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[repr(u8)]
+pub enum PerfLevel {
+    /// Nothing. The default here; in RocksDB a thread begins with `EnableCount`.
+    #[default]
+    Disable = 1,
+    /// Numbers and bytes.
+    EnableCount = 2,
+    /// The time that a writer waits for other writers, for flushes or for compactions.
+    EnableWait = 3,
+    /// Other times, but for those of locks.
+    EnableTimeExceptForMutex = 4,
+    /// Processor time. Reading that clock is a system call.
+    EnableTimeAndCpuTimeExceptForMutex = 5,
+    /// The time that is waited for locks.
+    EnableTime = 6,
+}
+
+/// The highest level that any thread has asked for.
+static HIGHEST: AtomicU8 = AtomicU8::new(PerfLevel::Disable as u8);
+
+thread_local! {
+    static LEVEL: Cell<PerfLevel> = const { Cell::new(PerfLevel::Disable) };
+    static COUNTERS: [Cell<u64>; PerfMetric::ALL.len()] =
+        const { [const { Cell::new(0) }; PerfMetric::ALL.len()] };
+}
+
+/// Sets how much the calling thread counts from now on; its counters stay as they are.
+///
+/// Counting costs a few nanoseconds a place, and a time some 50 nanoseconds. Once a thread has
+/// asked for a level, the other threads of the process look at their own wherever that counts.
+pub fn set_perf_level(level: PerfLevel) {
+    HIGHEST.fetch_max(level as u8, Ordering::Relaxed);
+    LEVEL.set(level);
+}
+
+/// How much the calling thread counts.
+pub fn perf_level() -> PerfLevel {
+    LEVEL.get()
+}
+
+/// Whether the calling thread counts what begins with that level.
+#[inline]
+pub(crate) fn is_on(level: PerfLevel) -> bool {
+    HIGHEST.load(Ordering::Relaxed) >= level as u8 && is_own(level)
+}
+
+#[cold]
+#[inline(never)]
+fn is_own(level: PerfLevel) -> bool {
+    LEVEL.get() >= level
+}
+
+/// Whether the calling thread counts numbers and bytes.
+#[inline]
+pub(crate) fn counts() -> bool {
+    is_on(PerfLevel::EnableCount)
+}
+
+/// Adds to a counter of the calling thread, if it counts that.
+#[inline]
+pub(crate) fn count(metric: PerfMetric, amount: u64) {
+    if is_on(metric.level()) {
+        add(metric, amount);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn add(metric: PerfMetric, amount: u64) {
+    COUNTERS.with(|counters| {
+        let counter = &counters[metric as usize];
+        counter.set(counter.get().wrapping_add(amount));
+    });
+}
+
+fn counter(metric: PerfMetric) -> u64 {
+    COUNTERS.with(|counters| counters[metric as usize].get())
+}
+
+/// Takes the time until it is dropped, if the calling thread takes that metric's.
+#[inline]
+pub(crate) fn time(metric: PerfMetric) -> Timer {
+    let begun = if is_on(metric.level()) { now(metric.level()) } else { 0 };
+    Timer { metric, begun }
+}
+
+/// Adds the nanoseconds up to its end to a counter.
+#[must_use = "a timer that is dropped at once takes no time"]
+pub(crate) struct Timer {
+    metric: PerfMetric,
+    /// 0 if no time is taken.
+    begun: u64,
+}
+
+impl Drop for Timer {
+    #[inline]
+    fn drop(&mut self) {
+        if self.begun != 0 {
+            self.end();
+        }
+    }
+}
+
+impl Timer {
+    #[cold]
+    #[inline(never)]
+    fn end(&self) {
+        add(self.metric, now(self.metric.level()).saturating_sub(self.begun));
+    }
+}
+
+/// The clock of a level, in nanoseconds; never 0.
+#[cold]
+#[inline(never)]
+fn now(level: PerfLevel) -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+    let clock = match level {
+        PerfLevel::EnableTimeAndCpuTimeExceptForMutex => ClockId::ThreadCPUTime,
+        _ => ClockId::Monotonic,
+    };
+    let now = clock_gettime(clock);
+    let nanos = now.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000);
+    nanos.wrapping_add(now.tv_nsec.cast_unsigned()).max(1)
+}
+
+/// Takes the part of a write that is none of the steps with times of their own.
+pub(crate) struct RestOfWrite {
+    timer: Timer,
+    taken_before: u64,
+}
+
+/// The steps of a write that have times of their own.
+const STEPS: [PerfMetric; 4] = [
+    PerfMetric::WriteWalTime,
+    PerfMetric::WriteMemtableTime,
+    PerfMetric::WriteDelayTime,
+    PerfMetric::WriteSchedulingFlushesCompactionsTime,
+];
+
+impl RestOfWrite {
+    /// A write begins.
+    #[inline]
+    pub(crate) fn begin() -> Self {
+        let timer = time(PerfMetric::WritePreAndPostProcessTime);
+        let taken_before = if timer.begun == 0 { 0 } else { steps_taken() };
+        Self { timer, taken_before }
+    }
+}
+
+impl Drop for RestOfWrite {
+    #[inline]
+    fn drop(&mut self) {
+        if self.timer.begun != 0 {
+            // What the steps took moves the beginning.
+            let taken = steps_taken().saturating_sub(self.taken_before);
+            self.timer.begun = self.timer.begun.saturating_add(taken);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn steps_taken() -> u64 {
+    STEPS.iter().map(|step| counter(*step)).sum()
+}

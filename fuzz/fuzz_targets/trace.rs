@@ -1,0 +1,3 @@
+#![no_main]
+
+flagstone_fuzz::target!("trace");
