@@ -29,6 +29,7 @@ mod signals;
 mod stamped;
 mod text;
 mod unreserved;
+mod world;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -5,11 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use flagstone::base::Result;
+use flagstone::cache::CacheSettings;
 use flagstone::env::Env;
-use flagstone::options::{ColumnFamilyOptions, InfoLog, Options};
+use flagstone::options::{BlockCache, ColumnFamilyOptions, InfoLog, Options};
 
 use crate::choices::{CHOICES, Change, Choice, FIFO, Scope};
 use crate::components;
+use crate::encrypted::encrypted;
 use crate::fakes::broken_operator;
 
 /// Options that may have values of our own.
@@ -18,6 +20,12 @@ const OURS: [&str; 3] = ["comparator", "compaction_filter", "compaction_filter_f
 /// Whether the file LOG is written: `off` or `file`. Not an option by name, since programs choose
 /// it by a value.
 const INFO_LOG: &str = "info_log";
+
+/// Bytes of the row cache; 0 for none. Not an option by name either.
+const ROW_CACHE: &str = "row_cache";
+
+/// Whether files are encrypted: `on` or `off`. Not an option by name either.
+pub(crate) const ENCRYPTION: &str = "encryption";
 
 /// Options with tiny buffers and files, so that a few hundred writes go through flushes and
 /// compactions.
@@ -61,6 +69,19 @@ pub fn set(options: &mut Options, changes: &[(&str, &str)]) {
 fn set_one(options: &mut Options, name: &str, value: &str) -> Result<()> {
     if name == INFO_LOG {
         options.info_log = if value == "file" { InfoLog::File } else { InfoLog::Off };
+        return Ok(());
+    }
+    if name == ROW_CACHE
+        && let Ok(capacity) = value.parse()
+    {
+        let settings = CacheSettings::with_capacity(capacity);
+        options.row_cache = (capacity > 0).then(|| BlockCache::new(&settings));
+        return Ok(());
+    }
+    if name == ENCRYPTION {
+        if value == "on" {
+            options.env = encrypted(options.env.clone());
+        }
         return Ok(());
     }
     options.set(name, value)

@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use memmap2::{Advice, MmapMut, MmapOptions};
+use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 
 use super::Mapping;
 use crate::base::{Error, Result};
@@ -64,5 +64,38 @@ impl Mapping for OsMapping {
             }
             outcome => outcome.map_err(|error| Error::io("fetch pages of", &self.path, error)),
         }
+    }
+}
+
+/// All bytes of a complete file, to be copied out.
+pub(super) struct MappedBytes(MmapRaw);
+
+impl MappedBytes {
+    /// Maps `file` as it is now; `None` if it is empty, or the system does not map it.
+    pub(super) fn of(file: &fs::File) -> Option<Self> {
+        let bytes = MmapOptions::new().map_raw_read_only(file).ok()?;
+        // The engine reads blocks here and there, and asks for what it reads ahead.
+        let _ = bytes.advise(Advice::Random);
+        Some(Self(bytes))
+    }
+
+    /// Fills `buffer` from `offset` on, as far as the file goes; how many bytes that were.
+    pub(super) fn copy_to(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        let Ok(start) = usize::try_from(offset) else { return 0 };
+        let count = buffer.len().min(self.0.len().saturating_sub(start));
+        if count == 0 {
+            return 0;
+        }
+        // SAFETY: `start..start + count` lies within the mapping, which lives as long as `self`,
+        // and `buffer`, which is borrowed mutably, does not overlap it. No reference to mapped
+        // bytes is ever made: the file's writer is done with it, and if another process changes
+        // the file all the same (holes of a blob file become zeros so), the copy has old bytes or
+        // new ones, which checksums tell. A file that is cut off ends the process by a signal, as
+        // the option says that asks for mappings; that reads no other memory.
+        #[expect(unsafe_code, reason = "the one place where mapped files are read")]
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.0.as_ptr().add(start), buffer.as_mut_ptr(), count);
+        }
+        count
     }
 }

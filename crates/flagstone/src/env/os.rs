@@ -22,6 +22,7 @@ use rustix::io::Errno;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
 use super::limits::{self, raise_open_files};
+use super::mapping::MappedBytes;
 use super::reserve::reserve;
 use super::{
     Advice, Clock, FileLock, FileSystem, IoMode, Join, LogFile, Mapping, MemoryState, Metadata,
@@ -57,6 +58,8 @@ struct OsFile {
     /// Of a file that goes around the system's cache: reads begin and end at multiples of this, a
     /// part of [`DIRECT_BLOCK`].
     direct_block: Option<usize>,
+    /// All its bytes, of a file that is read through a mapping.
+    mapped: Option<MappedBytes>,
 }
 
 thread_local! {
@@ -72,7 +75,7 @@ impl OsFile {
             options.custom_flags(OFlags::DIRECT.bits() as i32);
         }
         let doing = match mode {
-            OpenMode::RandomAccess(IoMode::Buffered) => "open",
+            OpenMode::RandomAccess(IoMode::Buffered | IoMode::Mapped) => "open",
             OpenMode::RandomAccess(IoMode::Direct) => "open directly",
             OpenMode::CreateWritable(_) | OpenMode::CreateLog => {
                 options.write(true).create(true).truncate(true);
@@ -91,7 +94,9 @@ impl OsFile {
         let direct_block = mode
             .is_direct()
             .then(|| if mode.only_reads() { block_of(&file) } else { DIRECT_BLOCK });
-        Ok(Arc::new(Self { file, path: path.to_path_buf(), direct_block }))
+        let is_mapped = mode == OpenMode::RandomAccess(IoMode::Mapped);
+        let mapped = if is_mapped { MappedBytes::of(&file) } else { None };
+        Ok(Arc::new(Self { file, path: path.to_path_buf(), direct_block, mapped }))
     }
 
     fn error(&self, doing: &str, source: impl Into<io::Error>) -> Error {
@@ -181,6 +186,9 @@ impl OsFile {
 
 impl RandomAccessFile for OsFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        if let Some(mapped) = &self.mapped {
+            return Ok(mapped.copy_to(offset, buffer));
+        }
         if self.is_direct() && !is_aligned(offset, buffer) {
             self.read_blocks(offset, buffer)
         } else {
@@ -199,7 +207,8 @@ impl RandomAccessFile for OsFile {
     fn read_onto(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> Result<usize> {
         let start = buffer.len();
         buffer.reserve_exact(length);
-        if self.is_direct() || buffer.capacity() - start > length + SLACK_MAX {
+        let is_special = self.is_direct() || self.mapped.is_some();
+        if is_special || buffer.capacity() - start > length + SLACK_MAX {
             buffer.resize(start + length, 0);
             let filled = self.read_at(offset, &mut buffer[start..]);
             buffer.truncate(start + *filled.as_ref().unwrap_or(&0));
@@ -379,7 +388,7 @@ fn told(metadata: &fs::Metadata) -> Metadata {
 #[cfg(test)]
 pub(super) fn open_unreadable(path: &Path) -> Arc<dyn WritableFile> {
     let file = OpenOptions::new().write(true).open(path).expect("the file is there");
-    Arc::new(OsFile { file, path: path.to_path_buf(), direct_block: None })
+    Arc::new(OsFile { file, path: path.to_path_buf(), direct_block: None, mapped: None })
 }
 
 impl FileSystem for OsFileSystem {

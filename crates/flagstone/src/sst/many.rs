@@ -193,7 +193,8 @@ impl Table {
     /// The cursor's data block, if any tier of the cache has it; what cannot be decompressed counts
     /// as missing.
     fn block_in_memory(&self, cursor: &IndexCursor, settings: &ReadSettings) -> Option<Block> {
-        let place = cursor.place(self)?;
+        // Blocks with checksums are left to a search that can fail.
+        let place = cursor.place(self).filter(|_| self.source.sums.is_none())?;
         let second = || self.source.in_second_tier(place.0, settings).ok().flatten();
         self.source.cached_data_block(place).or_else(second)
     }

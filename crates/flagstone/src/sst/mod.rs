@@ -21,9 +21,14 @@ mod many;
 mod open;
 mod padding;
 mod properties;
+#[cfg(not(test))]
+mod protection;
+#[cfg(test)]
+pub(crate) mod protection;
 mod read_cache_hits;
 mod readahead;
 mod salvage;
+mod rows;
 mod second_tier;
 mod settings;
 mod table;
@@ -46,6 +51,7 @@ pub use open::{global_sequence_offset, read_table_properties};
 pub use properties::{ExternalForm, TableProperties};
 pub use read_cache_hits::{Prepopulate, ReadCacheHits};
 pub use readahead::OwnFile;
+pub use rows::{FoundRow, Row, TableRows};
 pub use salvage::{RemainingEntries, SalvageSettings, TableRemains};
 pub use second_tier::CompressedCache;
 pub use settings::{

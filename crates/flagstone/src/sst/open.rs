@@ -26,6 +26,7 @@ use super::filter::Filter;
 use super::format::{BlockHandle, FOOTER_SIZE, Footer, IndexType, TRAILER_SIZE, meta_name};
 use super::index::{IndexBlock, PrefixHash};
 use super::properties::{TableProperties, name};
+use super::protection::BlockSums;
 use super::settings::TableReadSettings;
 use super::table::{FilterKind, Table, TableFilter, check_supported};
 
@@ -84,6 +85,7 @@ fn tail_source(file: Arc<dyn RandomAccessFile>, size: u64) -> Result<BlockSource
         priority: Priority::High,
         dictionary: None,
         guide: GuideRoom::None,
+        sums: None,
         tail,
     })
 }
@@ -125,6 +127,7 @@ pub(super) fn open(
         priority: if settings.high_priority { Priority::High } else { Priority::Low },
         dictionary: None,
         guide: GuideRoom::None,
+        sums: None,
         tail,
     };
     let meta_blocks = read_metaindex(&source, verify)?;
@@ -134,6 +137,7 @@ pub(super) fn open(
     let order = settings.comparator.clone();
     let (mut settings, padding) = as_keys_are_stored(settings, &properties)?;
     check_unique_id(&properties, settings.unique_id)?;
+    source.sums = BlockSums::new(settings.block_protection_bytes, settings.account.as_ref());
     source.guide = GuideRoom::of_table(properties.num_entries, properties.num_data_blocks);
     if let Some(handle) = find(meta_name::DICTIONARY) {
         source.dictionary = Some(DecompressionDictionary::new(source.read_raw(handle, verify)?));
@@ -161,7 +165,10 @@ pub(super) fn open(
         None => (FragmentedRangeTombstones::new(&order, Vec::new()), 0),
     };
     source.tail = Vec::new();
+    let has_bare_keys = padding == 0 && settings.comparator.timestamp_size() == 0;
+    let may_have_rows = has_bare_keys && settings.comparator.tells_bytes_apart();
     Ok(Table {
+        rows: settings.rows.filter(|_| may_have_rows),
         range_tombstones: Arc::new(range_tombstones),
         has_points,
         num_range_tombstones,

@@ -15,6 +15,7 @@ use super::cached::BlockCache;
 use super::filter::{Filter, FilterPolicy, WrittenBy};
 use super::format::{DEFAULT_FORMAT_VERSION, IndexType};
 use super::read_cache_hits::ReadCacheHits;
+use super::rows::TableRows;
 use super::second_tier::CompressedCache;
 
 /// How [`super::Table::open`] opens a file.
@@ -47,6 +48,10 @@ pub struct TableReadSettings {
     pub high_priority: bool,
     /// A filter over the keys of the file, used if it has none of its own.
     pub key_filter: Option<Filter>,
+    /// Where lookups look for rows first.
+    pub rows: Option<TableRows>,
+    /// Bytes of checksum that each data block has in memory, up to 8.
+    pub block_protection_bytes: usize,
     /// Where the memory of the open table is noted, and of cursors over it.
     pub account: Option<Arc<MemoryAccount>>,
     /// Whether the keys are stored without the timestamps that the order has, also if the file does
@@ -69,6 +74,8 @@ impl Default for TableReadSettings {
             cache_index_and_filter: false,
             high_priority: true,
             key_filter: None,
+            rows: None,
+            block_protection_bytes: 0,
             account: None,
             is_stripped: false,
         }

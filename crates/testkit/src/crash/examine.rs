@@ -24,12 +24,12 @@ use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions, file};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::aftermath::State;
-use super::life::{LIVE_OPTION, Life, options};
+use super::life::{LIVE_OPTION, Life, options, world};
 use super::promises::{Found, Moment, Outcome, Promises};
 use super::scenarios::Scenario;
 use crate::compare::{self, Entries};
 use crate::model::Edit;
-use crate::{balance, steps};
+use crate::balance;
 
 /// Written to what a crash left.
 const LATER: &[u8] = b"~later";
@@ -130,7 +130,7 @@ impl<'a> Examiner<'a> {
         directory: &Path,
         at: Option<Moment>,
     ) -> Option<Found> {
-        self.options.env = steps::world(Arc::new(fs.clone()), 1);
+        self.options.env = world(self.scenario, Arc::new(fs.clone()), 1);
         self.options.db.create_if_missing = false;
         let read = self.reads_first.then(|| Db::open_read_only(directory, &self.options));
         let read = read.and_then(Result::ok).map(|db| contents(&db));

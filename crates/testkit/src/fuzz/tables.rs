@@ -85,6 +85,8 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
         cache_index_and_filter: how & 64 != 0,
         high_priority: how & 2 != 0,
         key_filter: None,
+        rows: None,
+        block_protection_bytes: if how & 128 != 0 { 8 } else { 0 },
         account: None,
     };
     let Some(table) = ok(Table::open(file_of(bytes), size, settings)) else { return };

@@ -23,7 +23,7 @@ use crate::db::inner::{self, Shared};
 use crate::db::open_files;
 use crate::db::opening::following::check_no_follower;
 use crate::db::opening::moving::{at_one_time, hold_files};
-use crate::db::opening::observed::with_observed_files;
+use crate::db::opening::observed::with_files_around;
 use crate::db::opening::replayed::ProgressMeter;
 use crate::db::opening::wal_directory::{check_newest_wal, check_wals_are_not_here};
 use crate::db::settings::{data_paths, memtable_settings};
@@ -130,7 +130,7 @@ impl Db {
         options.check_wal_codec()?;
         check_families(&wanted, ColumnFamilyOptions::validate_for_writing)?;
         let wanted = within(wanted, options);
-        let options = &*with_observed_files(options);
+        let options = &*with_files_around(options);
         let inner = Opening { path, options, wanted, read_only: false }.run()?;
         // The workers that did start hold the engine, and with it the lock of the directory.
         inner.jobs.start_workers().inspect_err(|_| drop(inner.close()))?;
@@ -145,7 +145,7 @@ impl Db {
         wanted: impl Fn() -> Result<Wanted>,
     ) -> Result<Self> {
         options.validate()?;
-        let options = &*with_observed_files(options);
+        let options = &*with_files_around(options);
         let inner = at_one_time(path, options, |options| {
             let wanted = wanted()?;
             check_families(&wanted, ColumnFamilyOptions::validate)?;

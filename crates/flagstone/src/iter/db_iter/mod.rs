@@ -69,6 +69,8 @@ pub struct DbIterSettings {
     /// and automatic prefix mode leave it unset: they differ in which filters the tables ask, not
     /// in what is shown.
     pub same_prefix: Option<PrefixExtractor>,
+    /// `auto_prefix_mode`: seeks are confined to a prefix where the bounds admit no other.
+    pub auto_prefix: Option<PrefixExtractor>,
     /// After so many hidden versions of a key in a row the cursor seeks past them instead of
     /// stepping.
     pub max_sequential_skips: usize,
@@ -93,6 +95,7 @@ impl DbIterSettings {
             merge_operator: None,
             bounds: KeyBounds::default(),
             same_prefix: None,
+            auto_prefix: None,
             max_sequential_skips: 8,
             dead_ranges: None,
             past: HistoryEpoch::default(),
@@ -252,6 +255,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         {
             self.seek_key.set(lower, self.settings.snapshot, ValueType::FOR_SEEK);
         }
+        self.confine_within_bounds();
         self.inner.seek(self.seek_key.as_key());
         self.find_forward(false);
     }
@@ -291,6 +295,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             self.forward = false;
             if self.shown.on_entry.is_some() {
                 self.save_key();
+            }
+            if self.settings.auto_prefix.is_some() {
+                self.inner.confine(false);
             }
             self.seek_inner_before_saved_key();
         }
@@ -439,6 +446,20 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         if let Some(extractor) = &self.settings.same_prefix {
             self.prefix = target.and_then(|target| extractor.prefix(target)).map(<[u8]>::to_vec);
             self.inner.confine(self.prefix.is_some());
+        } else if self.settings.auto_prefix.is_some() {
+            self.inner.confine(false);
+        }
+    }
+
+    /// With automatic prefixes: confines a seek to the prefix of its key, if all keys from there to
+    /// the upper bound have that prefix.
+    fn confine_within_bounds(&mut self) {
+        if let Some(extractor) = &self.settings.auto_prefix
+            && let Some(upper) = &self.settings.bounds.upper
+        {
+            let target = self.seek_key.user_key();
+            let is_confined = extractor.covers(target, upper, &self.settings.comparator);
+            self.inner.confine(is_confined);
         }
     }
 
