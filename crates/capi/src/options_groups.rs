@@ -4,8 +4,8 @@ use std::ffi::c_char;
 use std::sync::Arc;
 
 use flagstone::options::{
-    ChecksumHandoff, CompressionType, DataPathList, FifoCompactionOptions, MemTableFactory, RateLimiter,
-    RateLimiterMode, RateLimiterOptions, UniversalCompactionOptions,
+    ChecksumHandoff, CompressionType, DataPathList, FifoCompactionOptions, MemTableFactory,
+    RateLimiter, RateLimiterMode, RateLimiterOptions, UniversalCompactionOptions,
 };
 use flagstone_rocksdb as rdb;
 

@@ -44,7 +44,10 @@ fn decode(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let digits = bytes.trim_ascii();
     if matches!(digits.len(), 32 | 48 | 64) && digits.iter().all(u8::is_ascii_hexdigit) {
         let digit = |digit: &u8| char::from(*digit).to_digit(16).unwrap_or_default() as u8;
-        return Ok(digits.chunks_exact(2).map(|pair| digit(&pair[0]) << 4 | digit(&pair[1])).collect());
+        return Ok(digits
+            .chunks_exact(2)
+            .map(|pair| digit(&pair[0]) << 4 | digit(&pair[1]))
+            .collect());
     }
     if matches!(bytes.len(), 16 | 24 | 32) {
         return Ok(bytes.to_vec());

@@ -17,12 +17,13 @@ use common::{failed, printed, run};
 fn commands_read_and_write_with_the_key_and_refuse_another() {
     let scratch = tempfile::tempdir().unwrap();
     let at = |name: &str| scratch.path().join(name).display().to_string();
-    fs::write(at("key"), "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n").unwrap();
+    fs::write(at("key"), "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n")
+        .unwrap();
     fs::write(at("other"), [7; 32]).unwrap();
     fs::write(at("short"), "12345").unwrap();
     let (db, key) = (at("db"), format!("--encryption-key-file {}", at("key")));
     printed(&format!("put --db {db} {key} stone plaintext-flag"));
-    assert_eq!(printed(&format!("get --db {db} {key} stone")), "plaintext-flag\n");
+    assert_eq!(printed(&format!("get --db {db} {key} stone")), "plaintext-flag");
     printed(&format!("flush --db {db} {key}"));
     for command in [
         format!("verify --db {db} {key}"),
@@ -40,7 +41,7 @@ fn commands_read_and_write_with_the_key_and_refuse_another() {
         assert!(output.status.success(), "{command}: {output:?}");
     }
     for name in ["db", "copy", "restored", "salvaged"] {
-        assert_eq!(printed(&format!("get --db {} {key} stone", at(name))), "plaintext-flag\n");
+        assert_eq!(printed(&format!("get --db {} {key} stone", at(name))), "plaintext-flag");
     }
     let mut directories = vec![scratch.path().to_path_buf()];
     while let Some(directory) = directories.pop() {

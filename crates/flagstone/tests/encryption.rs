@@ -19,7 +19,7 @@ use flagstone::db::{Db, Follower, Secondary, destroy, salvage};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{AesCipher, BlockCipher, Env, FileSystem};
 use flagstone::ingest::{SstFileWriter, SstFileWriterOptions};
-use flagstone::options::{IngestExternalFileOptions, InfoLog, Options};
+use flagstone::options::{InfoLog, IngestExternalFileOptions, Options};
 use testkit::Referee;
 use testkit::encrypted::Rot13;
 
@@ -90,8 +90,18 @@ fn nothing_of_a_database_is_to_be_seen_on_the_disk() {
     let db = Db::open(DB, &options).unwrap();
     db.create_column_family("secret family", &options.cf).unwrap();
     fill(&db);
-    let told = ["plaintext-", "key-00", "secret family", "MANIFEST-0", "rocksdb.", "leveldb.",
-        "flagstone", "Flagstone", "min_blob_size", "write_buffer"];
+    let told = [
+        "plaintext-",
+        "key-00",
+        "secret family",
+        "MANIFEST-0",
+        "rocksdb.",
+        "leveldb.",
+        "flagstone",
+        "Flagstone",
+        "min_blob_size",
+        "write_buffer",
+    ];
     let files = fs.files();
     for kind in [".sst", ".blob", ".log", "MANIFEST", "OPTIONS", "IDENTITY", "CURRENT", "/LOG"] {
         let is_there = |path: &PathBuf| path.to_str().unwrap().contains(kind);
@@ -100,14 +110,18 @@ fn nothing_of_a_database_is_to_be_seen_on_the_disk() {
     for (path, bytes) in &files {
         for text in told {
             let mut windows = bytes.windows(text.len());
-            assert!(!windows.any(|window| window == text.as_bytes()), "{text} in {}", path.display());
+            assert!(
+                !windows.any(|window| window == text.as_bytes()),
+                "{text} in {}",
+                path.display()
+            );
         }
     }
     let before = contents(&db);
     db.close().unwrap();
     drop(db);
     let db = Db::open(DB, &options).unwrap();
-    assert_eq!(contents(&db), before);
+    assert!(contents(&db) == before);
     assert_sound(&db);
 }
 
@@ -146,7 +160,7 @@ fn a_wrong_key_is_refused_and_changes_nothing() {
     assert!(refused.is_corruption(), "{refused}");
     assert_eq!(files(&fs), left);
     let db = Db::open(DB, &right).unwrap();
-    assert_eq!(contents(&db), before);
+    assert!(contents(&db) == before);
 }
 
 #[test]
@@ -162,7 +176,7 @@ fn a_database_that_is_not_encrypted_is_refused_and_stays_as_it_is() {
     let refused = Db::open(DB, &options(&fs, 1, "")).expect_err("there is no key");
     assert!(refused.is_corruption() && refused.to_string().contains("not encrypted"), "{refused}");
     let db = Db::open(DB, &plain).unwrap();
-    assert_eq!(contents(&db), before);
+    assert!(contents(&db) == before);
 }
 
 #[test]
@@ -175,7 +189,8 @@ fn one_file_of_another_key_is_named_and_the_rest_is_readable() {
         db.close().unwrap();
     }
     let table = |fs: &MemoryFileSystem| {
-        let is_table = |(path, _): &(PathBuf, _)| path.extension().is_some_and(|kind| kind == "sst");
+        let is_table =
+            |(path, _): &(PathBuf, _)| path.extension().is_some_and(|kind| kind == "sst");
         fs.files().into_iter().find(is_table).unwrap()
     };
     let ((path, bytes), (_, foreign)) = (table(&fs), table(&other));
@@ -240,10 +255,8 @@ fn checkpoints_backups_and_other_readers_work() {
     let follower = Follower::open("/following", DB, &options).unwrap();
     assert!(follower.now().get("key-0001").unwrap().is_some());
 
-    let of_writer = SstFileWriterOptions {
-        env: options.env.clone(),
-        ..SstFileWriterOptions::new(&options.cf)
-    };
+    let of_writer =
+        SstFileWriterOptions { env: options.env.clone(), ..SstFileWriterOptions::new(&options.cf) };
     let mut writer = SstFileWriter::create("/extern.sst", &of_writer).unwrap();
     writer.put("zz", "from outside").unwrap();
     writer.finish().unwrap();
@@ -271,7 +284,10 @@ fn holes_are_punched_and_direct_io_is_used_on_a_real_disk() {
         let mut options = create();
         options.env = Env::os().encrypted(aes(1)).unwrap();
         set(&mut options, BLOBS);
-        set(&mut options, "blob_file_size=1000000;max_space_amplification=1.1;burst_space_amplification=0");
+        set(
+            &mut options,
+            "blob_file_size=1000000;max_space_amplification=1.1;burst_space_amplification=0",
+        );
         set(&mut options, more);
         let db = match Db::open(&path, &options) {
             Ok(db) => db,
@@ -293,7 +309,7 @@ fn holes_are_punched_and_direct_io_is_used_on_a_real_disk() {
         db.close().unwrap();
         drop(db);
         let db = Db::open(&path, &options).unwrap();
-        assert_eq!(contents(&db), before);
+        assert!(contents(&db) == before);
         assert_sound(&db);
     }
 }
@@ -316,7 +332,7 @@ fn with_rot13(text: &str) -> Options {
 }
 
 fn scanned(text: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let entries = text.lines().filter_map(|line| line.split_once(" ==> "));
+    let entries = text.lines().filter_map(|line| line.split_once(" ==> ").or_else(|| line.split_once(" : ")));
     entries.map(|(key, value)| (key.into(), value.into())).collect()
 }
 
@@ -331,7 +347,7 @@ fn rocksdb_reads_what_is_encrypted_here() {
     db.close().unwrap();
     drop(db);
     let found = referee.ldb(&path, &[LDB, "scan", "--try_load_options"]).unwrap();
-    assert_eq!(scanned(&found), before);
+    assert!(scanned(&found) == before, "{} of {} entries", scanned(&found).len(), before.len());
     referee.ldb(&path, &[LDB, "checkconsistency"]).unwrap();
     referee.ldb(&path, &[LDB, "put", "zz", "rocksdb"]).unwrap();
     // RocksDB wrote over it; both go on.
@@ -348,14 +364,15 @@ fn what_rocksdb_encrypts_is_read_here() {
     let path = directory.path().join("db");
     let mut expected = Vec::new();
     for number in 0..30 {
-        let (key, value) = (format!("key-{number:04}"), String::from_utf8(value(number, 600)).unwrap());
+        let (key, value) =
+            (format!("key-{number:04}"), String::from_utf8(value(number, 600)).unwrap());
         let flags = ["--create_if_missing", "--enable_blob_files", "--min_blob_size=500"];
         let arguments = [&[LDB][..], &flags, &["put", &key, &value]].concat();
         referee.ldb(&path, &arguments).unwrap();
         expected.push((key.into_bytes(), value.into_bytes()));
     }
     let db = Db::open(&path, &with_rot13("")).unwrap();
-    assert_eq!(contents(&db), expected);
+    assert!(contents(&db) == expected);
     assert_sound(&db);
     db.close().unwrap();
     drop(db);

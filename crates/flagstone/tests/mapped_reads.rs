@@ -66,9 +66,11 @@ fn databases_are_read_and_written_as_without_mappings() {
             value.iter().all(|byte| *byte == 2 + number as u8)
         }));
         assert!(mappings_of(directory.path()) >= 2, "tables and blob files are mapped");
-        assert!(db.multi_get(&["000", "001", "002"]).iter().all(|value| {
-            value.as_ref().is_ok_and(Option::is_some)
-        }));
+        assert!(
+            db.multi_get(&["000", "001", "002"])
+                .iter()
+                .all(|value| { value.as_ref().is_ok_and(Option::is_some) })
+        );
         assert!(db.verify(|_| {}).faults.is_empty());
         db.close().unwrap();
         drop(db);

@@ -91,8 +91,7 @@ impl World {
         };
         let limiter = Arc::new(RateLimiter::with_clock(limits, clock.clone()).unwrap());
         let env = Env { clock: clock.clone(), ..Env::memory().with_fs(Arc::new(fs)) };
-        let mut options =
-            Options { env, rate_limiter: Some(limiter.clone()), ..create() };
+        let mut options = Options { env, rate_limiter: Some(limiter.clone()), ..create() };
         let text = "enable_blob_files=true;min_blob_size=1000;block_cache=0;cache_blobs=false;\
                     table.block_size=512;disable_auto_compactions=true";
         for setting in text.split(';').chain(more.split(';')).filter(|text| !text.is_empty()) {
@@ -217,7 +216,8 @@ fn a_deadline_ends_every_kind_of_read() {
 #[test]
 fn an_iterator_that_timed_out_goes_on_after_a_seek() {
     let world = World::new("table.max_auto_readahead_size=0");
-    let options = ReadOptions { io_timeout: Some(Duration::from_micros(100)), ..Default::default() };
+    let options =
+        ReadOptions { io_timeout: Some(Duration::from_micros(100)), ..Default::default() };
     let mut iter = world.db.iter(&options).unwrap();
     iter.seek_to_first();
     let mut seen = 0;
@@ -343,7 +343,8 @@ fn automatic_prefixes_change_nothing_but_the_reads() {
     let bounds = ["", "0", "05", "05-", "05-0100", "05.", "06-", "07-", "08-", "18-9", "20-", "3"];
     for seek in bounds {
         for upper in bounds {
-            let (with, without) = (walk(&world.db, true, seek, upper), walk(&world.db, false, seek, upper));
+            let (with, without) =
+                (walk(&world.db, true, seek, upper), walk(&world.db, false, seek, upper));
             assert_eq!(with, without, "from {seek} to {upper}");
         }
     }

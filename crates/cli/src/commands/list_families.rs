@@ -26,7 +26,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
     database::check_exists(&arguments.database.db)?;
-    let names = Db::list_column_families(&arguments.database.db, &Options { env: world::env(), ..Options::default() })?;
+    let names = Db::list_column_families(
+        &arguments.database.db,
+        &Options { env: world::env(), ..Options::default() },
+    )?;
     let mut output = Output::new();
     if common.json {
         output.line(json!({ "column_families": names }).to_string())?;

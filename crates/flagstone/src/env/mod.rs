@@ -63,9 +63,9 @@ pub use copy::copy_file;
 pub use direct::{
     AlignedBuffer, DIRECT_BLOCK, UnreservedFile, check_direct_reads, check_direct_writes,
 };
-pub use encryption::{BlockCipher, EncryptedFileSystem};
 #[cfg(feature = "encryption")]
 pub use encryption::AesCipher;
+pub use encryption::{BlockCipher, EncryptedFileSystem};
 pub use failing_pages::read_around_failures;
 pub use file::{
     Advice, IoMode, LogFile, Mapping, Metadata, RandomAccessFile, ReclaimableFile, WritableFile,

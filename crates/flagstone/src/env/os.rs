@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
 use super::limits::{self, raise_open_files};
-use super::mapping::MappedBytes;
+use super::mapping::mapped;
 use super::reserve::reserve;
 use super::{
     Advice, Clock, FileLock, FileSystem, IoMode, Join, LogFile, Mapping, MemoryState, Metadata,
@@ -35,10 +35,8 @@ use crate::base::{Error, Result};
 const VECTOR_MAX: usize = 48;
 /// And where they are few, as those of a record are.
 const VECTOR_FEW: usize = 4;
-
 /// Bytes of what `stat` calls a block, whatever the file system's are.
 const SECTOR: u64 = 512;
-
 /// Bytes that go through a buffer at once when a direct read is not aligned.
 const BOUNCED_AT_ONCE: usize = 1 << 20;
 
@@ -58,8 +56,6 @@ struct OsFile {
     /// Of a file that goes around the system's cache: reads begin and end at multiples of this, a
     /// part of [`DIRECT_BLOCK`].
     direct_block: Option<usize>,
-    /// All its bytes, of a file that is read through a mapping.
-    mapped: Option<MappedBytes>,
 }
 
 thread_local! {
@@ -94,9 +90,7 @@ impl OsFile {
         let direct_block = mode
             .is_direct()
             .then(|| if mode.only_reads() { block_of(&file) } else { DIRECT_BLOCK });
-        let is_mapped = mode == OpenMode::RandomAccess(IoMode::Mapped);
-        let mapped = if is_mapped { MappedBytes::of(&file) } else { None };
-        Ok(Arc::new(Self { file, path: path.to_path_buf(), direct_block, mapped }))
+        Ok(Arc::new(Self { file, path: path.to_path_buf(), direct_block }))
     }
 
     fn error(&self, doing: &str, source: impl Into<io::Error>) -> Error {
@@ -186,9 +180,6 @@ impl OsFile {
 
 impl RandomAccessFile for OsFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        if let Some(mapped) = &self.mapped {
-            return Ok(mapped.copy_to(offset, buffer));
-        }
         if self.is_direct() && !is_aligned(offset, buffer) {
             self.read_blocks(offset, buffer)
         } else {
@@ -207,8 +198,7 @@ impl RandomAccessFile for OsFile {
     fn read_onto(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> Result<usize> {
         let start = buffer.len();
         buffer.reserve_exact(length);
-        let is_special = self.is_direct() || self.mapped.is_some();
-        if is_special || buffer.capacity() - start > length + SLACK_MAX {
+        if self.is_direct() || buffer.capacity() - start > length + SLACK_MAX {
             buffer.resize(start + length, 0);
             let filled = self.read_at(offset, &mut buffer[start..]);
             buffer.truncate(start + *filled.as_ref().unwrap_or(&0));
@@ -388,12 +378,13 @@ fn told(metadata: &fs::Metadata) -> Metadata {
 #[cfg(test)]
 pub(super) fn open_unreadable(path: &Path) -> Arc<dyn WritableFile> {
     let file = OpenOptions::new().write(true).open(path).expect("the file is there");
-    Arc::new(OsFile { file, path: path.to_path_buf(), direct_block: None, mapped: None })
+    Arc::new(OsFile { file, path: path.to_path_buf(), direct_block: None })
 }
 
 impl FileSystem for OsFileSystem {
     fn open_random_access(&self, path: &Path, io: IoMode) -> Result<Arc<dyn RandomAccessFile>> {
-        Ok(OsFile::open(path, OpenMode::RandomAccess(io))?)
+        let opened = OsFile::open(path, OpenMode::RandomAccess(io))?;
+        Ok(if io == IoMode::Mapped { mapped(&opened.file, opened.clone()) } else { opened })
     }
 
     fn create_writable(&self, path: &Path, io: IoMode) -> Result<Arc<dyn WritableFile>> {

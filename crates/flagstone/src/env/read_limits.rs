@@ -72,7 +72,12 @@ impl ReadLimits {
         Err(Error::new(Code::TimedOut, "the read's deadline has passed"))
     }
 
-    fn read<T>(&self, file: &dyn RandomAccessFile, bytes: usize, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn read<T>(
+        &self,
+        file: &dyn RandomAccessFile,
+        bytes: usize,
+        read: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let named = |error: Error| error.at(file.path());
         self.check_deadline().map_err(named)?;
         if let Some((limiter, priority)) = &self.limiter {
@@ -84,10 +89,8 @@ impl ReadLimits {
         let outcome = read()?;
         let took = self.clock.now_us().saturating_sub(begun);
         if took > self.timeout_us {
-            let message = format!(
-                "a read took {took} microseconds; io_timeout permits {}",
-                self.timeout_us
-            );
+            let message =
+                format!("a read took {took} microseconds; io_timeout permits {}", self.timeout_us);
             return Err(Error::new(Code::TimedOut, message).at(file.path()));
         }
         self.check_deadline().map_err(named)?;

@@ -352,10 +352,7 @@ impl BlockSource {
                 cache.lookup_near(self.cache_key(handle), &seen.slot)
             {
                 seen.note(&block);
-                if let Some(sums) = &self.sums {
-                    self.check_in_memory(sums, handle, &block)?;
-                }
-                return Ok(block);
+                return self.check_in_memory(handle, &block).map(|()| block);
             }
         }
         self.load_data_block(handle, settings, readahead)
@@ -410,29 +407,12 @@ impl BlockSource {
             self.cache.as_ref().and_then(|cache| cache.peek(key))
         {
             read_cache_hits.note(Some(Tier::First));
-            if let Some(sums) = &self.sums {
-                self.check_in_memory(sums, handle, &block)?;
-            }
+            self.check_in_memory(handle, &block)?;
             return Ok(block);
         }
         let is_in_second = self.second_tier.as_ref().is_some_and(|second| second.holds(key));
         read_cache_hits.note(is_in_second.then_some(Tier::Second));
         self.read_data_block(handle, settings, Some(readahead))
-    }
-
-    /// Compares a data block that was in memory with its checksum. One that has changed leaves the
-    /// caches: the file may still have the right bytes.
-    #[cold]
-    fn check_in_memory(
-        &self,
-        sums: &BlockSums,
-        handle: BlockHandle,
-        block: &Block,
-    ) -> Result<()> {
-        sums.check(handle.offset, block.data()).map_err(|error| {
-            self.uncache(handle);
-            self.locate(error, handle)
-        })
     }
 
     /// Takes a data block out of the cache.
@@ -492,8 +472,7 @@ impl BlockSource {
         self.accept_data_block(bytes, handle, settings).map(Some)
     }
 
-    /// A data block, if it is cached; its guide is asked for. Blocks with checksums are left to
-    /// [`Self::data_block`], which can fail.
+    /// A data block, if it is cached and has no checksum; its guide is asked for.
     #[inline]
     pub fn cached_data_block(&self, (handle, seen): (BlockHandle, &Whereabouts)) -> Option<Block> {
         let cache = self.cache.as_ref().filter(|_| self.sums.is_none())?;
@@ -516,10 +495,6 @@ impl BlockSource {
     /// `Corruption` naming file and offset, or `Incomplete`.
     pub fn place_of(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<Place<'_>> {
         self.refuse_if_cache_only(handle, settings)?;
-        if self.sums.is_some() {
-            // It may be in memory all the same.
-            return Err(self.locate(Error::incomplete("blocks with checksums are read one by one"), handle));
-        }
         Ok(Place { file: &*self.file, offset: handle.offset, length: self.length_of(handle)? })
     }
 
@@ -561,9 +536,7 @@ impl BlockSource {
         settings: &ReadSettings,
     ) -> Result<Block> {
         let block = Block::of(bytes).map_err(|error| self.locate(error, handle))?;
-        if let Some(sums) = &self.sums {
-            self.check_in_memory(sums, handle, &block)?;
-        }
+        self.check_in_memory(handle, &block)?;
         self.keep(
             handle,
             CachedBlock::Slim(Slim::Data(block.clone())),

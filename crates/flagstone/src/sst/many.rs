@@ -139,7 +139,9 @@ pub fn read_missing(
     let mut wanted: Vec<(&Table, BlockHandle)> = Vec::with_capacity(missing.len());
     let mut found_at = Vec::with_capacity(missing.len());
     for (table, one) in missing.iter() {
-        let place = |handle| Some((handle, table.source.place_of(handle, settings).ok()?));
+        // Blocks with checksums may be in memory: a search looks there, and can fail.
+        let source = Some(&table.source).filter(|source| source.sums.is_none());
+        let place = |handle| Some((handle, source?.place_of(handle, settings).ok()?));
         let Some((handle, place)) = one.handle.and_then(place) else {
             found_at.push(None);
             continue;

@@ -21,14 +21,11 @@ mod many;
 mod open;
 mod padding;
 mod properties;
-#[cfg(not(test))]
-mod protection;
-#[cfg(test)]
 pub(crate) mod protection;
 mod read_cache_hits;
 mod readahead;
-mod salvage;
 mod rows;
+mod salvage;
 mod second_tier;
 mod settings;
 mod table;

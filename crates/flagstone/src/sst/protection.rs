@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::block::Block;
+use super::fetch::BlockSource;
+use super::format::BlockHandle;
 use crate::base::sync::Mutex;
 use crate::base::{Code, Error, Result, SubCode};
 use crate::cache::{Measured, MemoryAccount, MemoryKind};
@@ -65,6 +68,29 @@ impl BlockSums {
         let message = "a block in memory does not match its checksum (block_protection_bytes_per_key): \
                        memory has changed";
         Err(Error::new(Code::Corruption, message).with_subcode(SubCode::MemoryChanged))
+    }
+}
+
+impl BlockSource {
+    /// Compares a data block that comes from memory, or into it, with its checksum, if blocks have
+    /// some. One that has changed leaves the caches: the file may still have the right bytes.
+    ///
+    /// # Errors
+    /// `Corruption` with subcode `MemoryChanged`, naming file and offset.
+    #[inline]
+    pub fn check_in_memory(&self, handle: BlockHandle, block: &Block) -> Result<()> {
+        match &self.sums {
+            None => Ok(()),
+            Some(sums) => self.compare(sums, handle, block),
+        }
+    }
+
+    #[cold]
+    fn compare(&self, sums: &BlockSums, handle: BlockHandle, block: &Block) -> Result<()> {
+        sums.check(handle.offset, block.data()).map_err(|error| {
+            self.uncache(handle);
+            self.locate(error, handle)
+        })
     }
 }
 

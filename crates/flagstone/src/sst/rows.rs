@@ -26,9 +26,7 @@ use super::block::{Block, BlockBuilder, BlockIter};
 use super::cached::{BlockCache, CachedBlock, Slim};
 use super::settings::ReadSettings;
 use super::table::{LookupKey, Table, Visit};
-use crate::base::{
-    Comparator, Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result,
-};
+use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result};
 use crate::cache::CacheKey;
 
 /// A key with more versions is read from the table.
@@ -105,7 +103,8 @@ impl Row {
         versions.seek(target);
         while versions.valid() {
             let key = versions.key();
-            let kind = key.value_type().ok_or_else(|| Error::corruption("a row of unknown type"))?;
+            let kind =
+                key.value_type().ok_or_else(|| Error::corruption("a row of unknown type"))?;
             if visit(key.sequence(), kind, versions.value_ref())?.is_break() {
                 break;
             }
@@ -120,11 +119,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::admit`] and [`Table::get_admitted`].
-    pub fn row(
-        &self,
-        sought: &LookupKey<'_>,
-        settings: &ReadSettings,
-    ) -> Result<Option<FoundRow>> {
+    pub fn row(&self, sought: &LookupKey<'_>, settings: &ReadSettings) -> Result<Option<FoundRow>> {
         let Some(rows) = &self.rows else { return Ok(None) };
         let user_key = sought.target().user_key();
         if let Some(row) = rows.lookup(user_key) {

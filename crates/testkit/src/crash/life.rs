@@ -572,11 +572,7 @@ const VARIATIONS: &[(&str, &str)] = &[
 /// The world of a scenario, over these files.
 pub(super) fn world(scenario: &Scenario, fs: Arc<dyn FileSystem>, seed: u64) -> Env {
     let world = steps::world(fs, seed);
-    if scenario.settings.contains(&(settings::ENCRYPTION, "on")) {
-        encrypted(world)
-    } else {
-        world
-    }
+    if scenario.settings.contains(&(settings::ENCRYPTION, "on")) { encrypted(world) } else { world }
 }
 
 /// The options of a scenario's variant.

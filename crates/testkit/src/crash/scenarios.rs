@@ -254,13 +254,7 @@ pub const SCENARIOS: &[Scenario] = &[
         settings: ROOMY,
         live: free_writers,
     },
-    Scenario {
-        name: "encrypted",
-        path: PATH,
-        families: TWO,
-        settings: ENCRYPTED,
-        live: at_commit,
-    },
+    Scenario { name: "encrypted", path: PATH, families: TWO, settings: ENCRYPTED, live: at_commit },
     Scenario {
         name: "encrypted-holes",
         path: PATH,

@@ -156,6 +156,9 @@ impl Drop for Caches {
         if let Some(blobs) = self.blobs.as_ref().filter(|blobs| blobs.is_shared) {
             blobs.cache.erase_all_of(&blobs.owner);
         }
+        if let Some((rows, owner)) = &self.rows {
+            rows.erase_all_of(owner);
+        }
     }
 }
 

@@ -45,8 +45,9 @@ impl DamageReports {
 /// Whether an error says that a file is not what was written, or cannot be read, be it only by this
 /// engine.
 pub(in crate::db) fn may_be_damage(error: &Error) -> bool {
-    let is_unreadable = matches!(error.code(), Code::Corruption | Code::IoError | Code::NotSupported)
-        || error.subcode() == SubCode::WrongKey;
+    let is_unreadable =
+        matches!(error.code(), Code::Corruption | Code::IoError | Code::NotSupported)
+            || error.subcode() == SubCode::WrongKey;
     is_unreadable
         && error.subcode() != SubCode::MemoryChanged
         && !error.waits_for_space()

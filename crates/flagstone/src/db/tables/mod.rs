@@ -208,7 +208,10 @@ impl Tables {
             cache_index_and_filter,
             key_filter: key_filter.filter(|_| !cache_index_and_filter),
             high_priority: options.table.cache_index_and_filter_blocks_with_high_priority,
-            rows: self.caches.rows().map(|(rows, owner)| TableRows::new(rows.clone(), owner.next_file())),
+            rows: self
+                .caches
+                .rows()
+                .map(|(rows, owner)| TableRows::new(rows.clone(), owner.next_file())),
             block_protection_bytes: options.block_protection_bytes_per_key.bytes(),
             account: Some(self.account.clone()),
             ..TableReadSettings::default()
@@ -431,7 +434,11 @@ impl Tables {
 
 /// How tables and blob files are opened for reading.
 pub(in crate::db) fn read_mode(options: &Options) -> IoMode {
-    if options.allow_mmap_reads { IoMode::Mapped } else { IoMode::direct_if(options.use_direct_reads) }
+    if options.allow_mmap_reads {
+        IoMode::Mapped
+    } else {
+        IoMode::direct_if(options.use_direct_reads)
+    }
 }
 
 /// A table's range tombstones, if it has any.

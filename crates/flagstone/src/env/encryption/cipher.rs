@@ -45,9 +45,7 @@ mod with_aes {
             };
             let refusal = |_| {
                 let length = key.len();
-                Error::invalid_argument(format!(
-                    "a key of {length} bytes; AES takes 16, 24 or 32"
-                ))
+                Error::invalid_argument(format!("a key of {length} bytes; AES takes 16, 24 or 32"))
             };
             schedule.map(Self).map_err(refusal)
         }

@@ -117,11 +117,7 @@ pub(super) struct EncryptedFile {
 
 impl EncryptedFile {
     /// `file`, whose keystream is known or not yet.
-    pub fn new(
-        file: AnyFile,
-        cipher: Arc<dyn BlockCipher>,
-        keystream: Option<Keystream>,
-    ) -> Self {
+    pub fn new(file: AnyFile, cipher: Arc<dyn BlockCipher>, keystream: Option<Keystream>) -> Self {
         let is_read = matches!(file, AnyFile::RandomAccess(_) | AnyFile::Reclaimable(_));
         let name = file.path().file_name().and_then(|name| name.to_str());
         let kind = name.and_then(FileKind::parse);
@@ -207,12 +203,11 @@ impl FileAround for EncryptedFile {
 
     fn write_handed(&self, offset: u64, data: &[u8], sum: u32) -> Result<()> {
         if crc32c(data) != sum {
-            let message = "bytes that are to be written do not match the checksum handed over with them";
+            let message =
+                "bytes that are to be written do not match the checksum handed over with them";
             return Err(Error::corruption(message).at(self.file.path()).at_offset(offset));
         }
-        self.write(offset, data, |file, offset, data| {
-            file.write_handed(offset, data, crc32c(data))
-        })
+        self.write(offset, data, |file, offset, data| file.write_handed(offset, data, crc32c(data)))
     }
 
     fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {

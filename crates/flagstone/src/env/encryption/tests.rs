@@ -130,7 +130,8 @@ fn a_wrong_key_is_told_by_every_file() {
     let world = World::new();
     let path = world.write("000007.sst", &text(100));
     let other = world.with_key(2);
-    let modes = [OpenMode::RandomAccess(IoMode::Buffered), OpenMode::ReopenWritable, OpenMode::Reclaimable];
+    let modes =
+        [OpenMode::RandomAccess(IoMode::Buffered), OpenMode::ReopenWritable, OpenMode::Reclaimable];
     for mode in modes {
         let before = world.raw(&path);
         let refused = mode.open(&*other.env.fs, &path).err().expect("a refusal");
@@ -188,7 +189,8 @@ fn a_damaged_prefix_gives_other_bytes_and_no_panic() {
     let path = world.write("000007.sst", &text(100));
     let raw = world.raw(&path);
     // The counter and the nonce change what is read; mark and sum are not needed for that.
-    for (at, is_needed) in [(0, true), (7, true), (8, false), (12, false), (24, true), (40, false)] {
+    for (at, is_needed) in [(0, true), (7, true), (8, false), (12, false), (24, true), (40, false)]
+    {
         let mut damaged = raw.clone();
         damaged[at] ^= 0x10;
         world.set_raw(&path, damaged);

@@ -451,18 +451,6 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         }
     }
 
-    /// With automatic prefixes: confines a seek to the prefix of its key, if all keys from there to
-    /// the upper bound have that prefix.
-    fn confine_within_bounds(&mut self) {
-        if let Some(extractor) = &self.settings.auto_prefix
-            && let Some(upper) = &self.settings.bounds.upper
-        {
-            let target = self.seek_key.user_key();
-            let is_confined = extractor.covers(target, upper, &self.settings.comparator);
-            self.inner.confine(is_confined);
-        }
-    }
-
     /// To the last entry within the upper bound.
     fn seek_inner_to_last(&mut self) {
         match &self.settings.bounds.upper {

@@ -23,11 +23,8 @@ fn seen(row: &Row, snapshot: u64, at_most: usize) -> Vec<(u64, String)> {
 
 #[test]
 fn a_row_answers_every_snapshot() {
-    let row = row(&[
-        (9, ValueType::Merge, "c"),
-        (7, ValueType::Merge, "b"),
-        (4, ValueType::Value, "a"),
-    ]);
+    let row =
+        row(&[(9, ValueType::Merge, "c"), (7, ValueType::Merge, "b"), (4, ValueType::Value, "a")]);
     let all = [(9, "c".to_string()), (7, "b".to_string()), (4, "a".to_string())];
     assert_eq!(seen(&row, 100, 9), all);
     assert_eq!(seen(&row, 9, 2), all[..2]);
