@@ -332,7 +332,8 @@ fn with_rot13(text: &str) -> Options {
 }
 
 fn scanned(text: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let entries = text.lines().filter_map(|line| line.split_once(" ==> ").or_else(|| line.split_once(" : ")));
+    let entries =
+        text.lines().filter_map(|line| line.split_once(" ==> ").or_else(|| line.split_once(" : ")));
     entries.map(|(key, value)| (key.into(), value.into())).collect()
 }
 

@@ -10,8 +10,8 @@
 //! 4. If the process cannot open another file, all files of the pool are closed, and the opening is
 //!    tried once more.
 //!
-//! With no limit, files are not in the pool and cost nothing. In either case their reads keep within
-//! the limits of the calls that cause them ([`BoundedFile`]).
+//! With no limit, files are not in the pool and cost nothing. In either case their reads keep
+//! within the limits of the calls that cause them ([`BoundedFile`]).
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -103,8 +103,9 @@ pub struct Options {
     /// files have them needs it to verify them.
     pub file_checksum_factory: Option<Arc<dyn FileChecksumFactory>>,
     /// The kinds of files whose writes are handed to the environment with their CRC32C; none by
-    /// default. A file system that implements [`write_handed`](crate::env::WritableFile::write_handed)
-    /// compares it. WALs of these kinds are not mapped, and each write is summed up.
+    /// default. A file system that implements
+    /// [`write_handed`](crate::env::WritableFile::write_handed) compares it. WALs are then not
+    /// mapped, and each write is summed up.
     #[doc(alias = "checksum_handoff_file_types")]
     pub checksum_handoff: ChecksumHandoff,
     /// Limits the space of tables and blob files, and the rate at which obsolete files are removed.

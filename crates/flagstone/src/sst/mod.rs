@@ -52,8 +52,8 @@ pub use rows::{FoundRow, Row, TableRows};
 pub use salvage::{RemainingEntries, SalvageSettings, TableRemains};
 pub use second_tier::CompressedCache;
 pub use settings::{
-    AutoReadahead, IndexShortening, IterSettings, ReadSettings, SuperBlock, TableBuilderSettings,
-    TableReadSettings,
+    AutoReadahead, BesideBlocks, IndexShortening, IterSettings, ReadSettings, SuperBlock,
+    TableBuilderSettings, TableReadSettings,
 };
 pub use table::{CandidateBlock, LookupKey, Table, Visit};
 pub use verify::BlockFault;

@@ -75,9 +75,19 @@ pub fn global_sequence_offset(file: Arc<dyn RandomAccessFile>, size: u64) -> Res
 /// What reads meta blocks, of a table that is not open.
 fn tail_source(file: Arc<dyn RandomAccessFile>, size: u64) -> Result<BlockSource> {
     let (footer, tail) = read_tail(&*file, size)?;
-    Ok(BlockSource {
+    Ok(uncached(file, size, footer, tail))
+}
+
+/// A file whose blocks are not cached.
+fn uncached(
+    file: Arc<dyn RandomAccessFile>,
+    file_size: u64,
+    footer: Footer,
+    tail: Vec<u8>,
+) -> BlockSource {
+    BlockSource {
         file,
-        file_size: size,
+        file_size,
         footer,
         cache: None,
         second_tier: None,
@@ -87,7 +97,7 @@ fn tail_source(file: Arc<dyn RandomAccessFile>, size: u64) -> Result<BlockSource
         guide: GuideRoom::None,
         sums: None,
         tail,
-    })
+    }
 }
 
 /// Where the properties lie; `None` for a table without any, as LevelDB writes them.
@@ -118,17 +128,11 @@ pub(super) fn open(
     let (footer, tail) = read_tail(&*file, size)?;
     let verify = settings.verify_checksums;
     let mut source = BlockSource {
-        file,
-        file_size: size,
-        footer,
         cache: settings.cache.clone(),
         second_tier: settings.second_tier.clone(),
         cache_id: settings.cache_id,
         priority: if settings.high_priority { Priority::High } else { Priority::Low },
-        dictionary: None,
-        guide: GuideRoom::None,
-        sums: None,
-        tail,
+        ..uncached(file, size, footer, tail)
     };
     let meta_blocks = read_metaindex(&source, verify)?;
     let find = |name: &str| find(&meta_blocks, name);
@@ -137,7 +141,8 @@ pub(super) fn open(
     let order = settings.comparator.clone();
     let (mut settings, padding) = as_keys_are_stored(settings, &properties)?;
     check_unique_id(&properties, settings.unique_id)?;
-    source.sums = BlockSums::new(settings.block_protection_bytes, settings.account.as_ref());
+    let beside = std::mem::take(&mut settings.beside_blocks);
+    source.sums = BlockSums::new(beside.checksum_bytes, settings.account.as_ref());
     source.guide = GuideRoom::of_table(properties.num_entries, properties.num_data_blocks);
     if let Some(handle) = find(meta_name::DICTIONARY) {
         source.dictionary = Some(DecompressionDictionary::new(source.read_raw(handle, verify)?));
@@ -165,10 +170,8 @@ pub(super) fn open(
         None => (FragmentedRangeTombstones::new(&order, Vec::new()), 0),
     };
     source.tail = Vec::new();
-    let has_bare_keys = padding == 0 && settings.comparator.timestamp_size() == 0;
-    let may_have_rows = has_bare_keys && settings.comparator.tells_bytes_apart();
     Ok(Table {
-        rows: settings.rows.filter(|_| may_have_rows),
+        rows: beside.rows.filter(|_| may_have_rows(&settings.comparator, padding)),
         range_tombstones: Arc::new(range_tombstones),
         has_points,
         num_range_tombstones,
@@ -183,6 +186,11 @@ pub(super) fn open(
         source,
         held: None,
     })
+}
+
+/// Whether a key is found by its bytes, without timestamps.
+fn may_have_rows(order: &Comparator, padding: usize) -> bool {
+    padding == 0 && order.timestamp_size() == 0 && order.tells_bytes_apart()
 }
 
 /// The settings for a table whose keys are stored without their timestamps, and the bytes of one;

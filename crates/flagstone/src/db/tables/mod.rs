@@ -16,9 +16,9 @@ use crate::db::tables::level_files::ReadThrough;
 use crate::db::tables::live_cursors::LiveCursors;
 use crate::env::{Clock, FilePool, IoMode, RandomAccessFile, RateLimiter, ReadLimits};
 use crate::manifest::{TableFile, Version};
-use crate::options::{DbSettings, Options, ReadOptions};
+use crate::options::{ColumnFamilyOptions, DbSettings, Options, ReadOptions};
 use crate::sst::{
-    Filter, IterSettings, OwnFile, Prepopulate, ReadCacheHits, Table, TableIterator,
+    BesideBlocks, Filter, IterSettings, OwnFile, Prepopulate, ReadCacheHits, Table, TableIterator,
     TableReadSettings, TableRows,
 };
 
@@ -208,16 +208,21 @@ impl Tables {
             cache_index_and_filter,
             key_filter: key_filter.filter(|_| !cache_index_and_filter),
             high_priority: options.table.cache_index_and_filter_blocks_with_high_priority,
-            rows: self
-                .caches
-                .rows()
-                .map(|(rows, owner)| TableRows::new(rows.clone(), owner.next_file())),
-            block_protection_bytes: options.block_protection_bytes_per_key.bytes(),
+            beside_blocks: self.beside_blocks(&options),
             account: Some(self.account.clone()),
             ..TableReadSettings::default()
         };
         let table = Table::open(opened, file.meta.size, settings)?;
         Ok(file.opened(table))
+    }
+
+    /// What a table has in memory beside its blocks.
+    fn beside_blocks(&self, options: &ColumnFamilyOptions) -> BesideBlocks {
+        let rows = self.caches.rows();
+        BesideBlocks {
+            rows: rows.map(|(rows, owner)| TableRows::new(rows.clone(), owner.next_file())),
+            checksum_bytes: options.block_protection_bytes_per_key.bytes(),
+        }
     }
 
     /// Whether index and filter of a table that is opened now go to the cache.
