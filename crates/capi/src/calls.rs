@@ -10,6 +10,9 @@ use crate::abi::{self, handles};
 use crate::api::{c_api, c_settings, creates, destroys};
 use crate::snapshot::Snapshot;
 
+/// What a read says whose priority there is not.
+const UNKNOWN_PRIORITY: &str = "this rate_limiter_priority of a read";
+
 /// How a read reads.
 #[derive(Default)]
 pub struct ReadOptions {
@@ -27,8 +30,6 @@ const UNKNOWN_ACTIVITY: i32 = 0xff;
 
 #[derive(Clone)]
 pub(crate) struct InertReads {
-    deadline: u64,
-    io_timeout: u64,
     pin_data: bool,
     async_io: bool,
     auto_readahead_size: bool,
@@ -45,8 +46,6 @@ pub(crate) struct InertReads {
 impl Default for InertReads {
     fn default() -> Self {
         Self {
-            deadline: 0,
-            io_timeout: 0,
             pin_data: false,
             async_io: false,
             auto_readahead_size: true,
@@ -72,6 +71,14 @@ impl ReadOptions {
             Some(what) => Err(rdb::Error::not_supported(what)),
             None => Ok(&self.engine),
         }
+    }
+
+    fn refuse_number(&mut self, _name: &str, _number: i32) {
+        self.refuse(UNKNOWN_PRIORITY, true);
+    }
+
+    fn accept(&mut self, _name: &str) {
+        self.refuse(UNKNOWN_PRIORITY, false);
     }
 
     fn refuse(&mut self, what: &'static str, is_refused: bool) {
@@ -244,8 +251,8 @@ c_settings! { "rocksdb_readoptions", ReadOptions, |o| {
     value u8, ignore_range_deletions: o.engine.ignore_range_deletions;
     value u8, auto_refresh_iterator_with_snapshot: o.engine.auto_refresh_iterator_with_snapshot;
     value u8, tailing: o.is_tailing;
-    value u64, deadline: o.inert.deadline;
-    value u64, io_timeout: o.inert.io_timeout;
+    value u8, auto_prefix_mode: o.engine.auto_prefix_mode;
+    choice i32, rate_limiter_priority: o.engine.rate_limiter_priority;
     value u8, pin_data: o.inert.pin_data;
     value u8, async_io: o.inert.async_io;
     value u8, auto_readahead_size: o.inert.auto_readahead_size;
@@ -328,6 +335,22 @@ c_api! {
 
     fn rocksdb_wait_for_compact_options_get_timeout(o: &WaitOptions) -> u64 {
         o.0.timeout.map_or(0, |limit| limit.as_micros() as u64)
+    }
+
+    fn rocksdb_readoptions_set_deadline(o: &mut ReadOptions, microseconds: u64) {
+        o.engine.deadline_us = (microseconds > 0).then_some(microseconds);
+    }
+
+    fn rocksdb_readoptions_get_deadline(o: &ReadOptions) -> u64 {
+        o.engine.deadline_us.unwrap_or(0)
+    }
+
+    fn rocksdb_readoptions_set_io_timeout(o: &mut ReadOptions, microseconds: u64) {
+        o.engine.io_timeout = (microseconds > 0).then(|| Duration::from_micros(microseconds));
+    }
+
+    fn rocksdb_readoptions_get_io_timeout(o: &ReadOptions) -> u64 {
+        o.engine.io_timeout.map_or(0, |limit| limit.as_micros() as u64)
     }
 
     fn rocksdb_readoptions_set_snapshot(o: &mut ReadOptions, snapshot: ?Snapshot) {

@@ -28,6 +28,8 @@ pub struct Aside {
     statistics_level: i32,
     /// Styles of compaction whose tables would get a hint how long they live.
     pub(crate) lifetime_hints: BTreeSet<i32>,
+    /// The numbers of the kinds of files in `checksum_handoff_file_types`, a bit each.
+    pub handed_files: u32,
 }
 
 impl Default for Aside {
@@ -35,6 +37,7 @@ impl Default for Aside {
         Self {
             parallel_threads: 1,
             statistics_level: EXCEPT_DETAILED_TIMERS,
+            handed_files: 0,
             lifetime_hints: BTreeSet::from([LEVEL_COMPACTION]),
         }
     }
@@ -104,6 +107,7 @@ c_settings! { "rocksdb_options", Options, |o| {
     value u8, avoid_flush_during_shutdown: o.rdb.db.db.avoid_flush_during_shutdown;
     value u8, atomic_flush: o.rdb.db.db.atomic_flush;
     value u8, manual_wal_flush: o.rdb.db.db.manual_wal_flush;
+    value u8, allow_mmap_reads: o.rdb.db.db.allow_mmap_reads;
     value u8, use_direct_reads: o.rdb.db.db.use_direct_reads;
     value u8, use_direct_io_for_flush_and_compaction:
         o.rdb.db.db.use_direct_io_for_flush_and_compaction;
@@ -114,7 +118,6 @@ c_settings! { "rocksdb_options", Options, |o| {
     known u8, advise_random_on_open: "advise_random_on_open";
     known u8, allow_concurrent_memtable_write: "allow_concurrent_memtable_write";
     known u8, allow_data_in_errors: "allow_data_in_errors";
-    known u8, allow_mmap_reads: "allow_mmap_reads";
     known u8, allow_mmap_writes: "allow_mmap_writes";
     known u8, async_wal_precreate: "async_wal_precreate";
     known u8, avoid_unnecessary_blocking_io: "avoid_unnecessary_blocking_io";
@@ -281,6 +284,21 @@ pub fn lend(text: &str, len: Out<usize>) -> *const c_char {
 
 // Those that also set the log, the statistics or a directory.
 c_api! {
+    fn rocksdb_options_set_block_protection_bytes_per_key(o: &mut Options, bytes: u8) {
+        let name = "block_protection_bytes_per_key";
+        match Choice::from_number(bytes.into()) {
+            Some(choice) => {
+                o.accept(name);
+                o.rdb.db.cf.settings.block_protection_bytes_per_key = choice;
+            }
+            None => o.refuse_number(name, bytes.into()),
+        }
+    }
+
+    fn rocksdb_options_get_block_protection_bytes_per_key(o: &Options) -> u8 {
+        o.rdb.db.cf.settings.block_protection_bytes_per_key.bytes() as u8
+    }
+
     fn rocksdb_options_set_memtable_protection_bytes_per_key(o: &mut Options, bytes: u32) {
         let name = "memtable_protection_bytes_per_key";
         let number = i32::try_from(bytes).unwrap_or(i32::MAX);

@@ -4,8 +4,8 @@ use std::ffi::c_char;
 use std::sync::Arc;
 
 use flagstone::options::{
-    CompressionType, DataPathList, FifoCompactionOptions, MemTableFactory, RateLimiter,
-    RateLimiterMode, RateLimiterOptions, UniversalCompactionOptions,
+    ChecksumHandoff, CompressionType, DataPathList, FifoCompactionOptions, MemTableFactory,
+    RateLimiter, RateLimiterMode, RateLimiterOptions, UniversalCompactionOptions,
 };
 use flagstone_rocksdb as rdb;
 
@@ -64,6 +64,31 @@ impl Universal {
     fn accept(&mut self, _name: &str) {
         self.refused = None;
     }
+}
+
+/// RocksDB's numbers of kinds of files.
+const WAL_FILE: i32 = 0;
+const TABLE_FILE: i32 = 2;
+const DESCRIPTOR_FILE: i32 = 3;
+const BLOB_FILE: i32 = 10;
+const KINDS_OF_FILES: i32 = 12;
+
+/// The bit of a kind of files; none of one that there is not.
+fn bit_of(file_type: i32) -> u32 {
+    if (0..KINDS_OF_FILES).contains(&file_type) { 1 << file_type } else { 0 }
+}
+
+/// Changes the kinds of files whose writes have checksums. As in RocksDB, some have no effect.
+fn hand_over(o: &mut Options, change: impl FnOnce(u32) -> u32) {
+    let files = change(o.aside.handed_files);
+    o.aside.handed_files = files;
+    let has = |file_type| files & bit_of(file_type) != 0;
+    o.rdb.db.checksum_handoff = ChecksumHandoff {
+        wals: has(WAL_FILE),
+        tables: has(TABLE_FILE),
+        manifests: has(DESCRIPTOR_FILE),
+        blobs: has(BLOB_FILE),
+    };
 }
 
 creates! {
@@ -316,6 +341,28 @@ c_api! {
         let shared = limiter.map(|limiter| limiter.0.clone()).transpose();
         o.rdb.refuse("rate_limiter", shared.as_ref().err().cloned());
         o.rdb.db.rate_limiter = shared.unwrap_or_default();
+    }
+
+    fn rocksdb_options_checksum_handoff_file_types_clear(o: &mut Options) {
+        hand_over(o, |_| 0);
+    }
+
+    fn rocksdb_options_checksum_handoff_file_types_add(o: &mut Options, file_type: i32) {
+        hand_over(o, |before| before | bit_of(file_type));
+    }
+
+    fn rocksdb_options_checksum_handoff_file_types_remove(o: &mut Options, file_type: i32) {
+        hand_over(o, |before| before & !bit_of(file_type));
+    }
+
+    fn rocksdb_options_checksum_handoff_file_types_contains(
+        o: &mut Options, file_type: i32
+    ) -> u8 {
+        (o.aside.handed_files & bit_of(file_type) != 0).into()
+    }
+
+    fn rocksdb_options_checksum_handoff_file_types_count(o: &mut Options) -> usize {
+        o.aside.handed_files.count_ones() as usize
     }
 
     fn rocksdb_options_set_row_cache(o: &mut Options, cache: &Cache) {

@@ -35,6 +35,10 @@ pub struct Common {
     #[arg(long, value_name = "DIR", global = true, alias = "leader_path", help_heading = COMMON)]
     #[arg(conflicts_with = "secondary_path")]
     pub leader_path: Option<PathBuf>,
+    /// The databases, and backups of them, are encrypted by AES with the key in FILE: 16, 24 or 32
+    /// bytes, or 32, 48 or 64 hexadecimal digits and a line's end
+    #[arg(long, value_name = "FILE", global = true, help_heading = COMMON)]
+    pub encryption_key_file: Option<PathBuf>,
 }
 
 impl Common {

@@ -13,10 +13,10 @@
 use std::path::{Path, PathBuf};
 
 use flagstone::base::{Code, Remedy};
-use flagstone::env::Env;
 use flagstone::manifest;
 
 use crate::failure::Failure;
+use crate::world;
 
 /// How often a database that changes each time is looked at, if there are faults.
 const LOOKS: usize = 2;
@@ -47,7 +47,7 @@ pub fn look<T>(
 
 /// The MANIFEST and its size; `None` if it cannot be told.
 fn state(path: &Path) -> Option<(PathBuf, u64)> {
-    let fs = Env::os().fs;
+    let fs = world::env().fs;
     let current = manifest::read_current(fs.as_ref(), path).ok()?;
     let size = fs.metadata(&current).ok()?.size;
     Some((current, size))

@@ -6,7 +6,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::Common;
 use crate::failure::Outcome;
-use crate::{bench, cache_sim, commands, top};
+use crate::{bench, cache_sim, commands, top, world};
 
 /// Work with databases in RocksDB's format.
 #[derive(Debug, Parser)]
@@ -149,6 +149,9 @@ impl CommandLine {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let common = &self.common.in_force();
+        if let Some(key_file) = &common.encryption_key_file {
+            world::encrypt_by(key_file)?;
+        }
         if !self.command.may_follow() {
             common.refuse_following()?;
         }

@@ -20,6 +20,7 @@ use crate::failure::{Failure, say};
 use crate::opening;
 use crate::text;
 use crate::unreserved;
+use crate::world;
 
 /// What a command wants to do with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +139,7 @@ pub type OpenOptions = (Options, Vec<(String, ColumnFamilyOptions)>);
 /// The options to open a database with, which its OPTIONS file and `--set` say; if that takes long,
 /// its progress is shown.
 pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, Failure> {
-    let env = Env::os();
+    let env = world::env();
     let exists = exists(&env, path)?;
     if !exists && !access.creates() {
         return Err(no_database(&env, path).into());
@@ -154,7 +155,7 @@ pub fn options_despite_file(
     common: &Common,
     path: &Path,
 ) -> Result<Option<(Error, OpenOptions)>, Failure> {
-    let env = Env::os();
+    let env = world::env();
     let (older, errors) = load_readable(&env, path)?;
     let Some(error) = errors.into_iter().next().filter(|error| error.code() != Code::IoError)
     else {
@@ -173,7 +174,7 @@ fn options_by(
     loaded: Option<LoadedOptions>,
     exists: bool,
 ) -> Result<OpenOptions, Failure> {
-    let env = Env::os();
+    let env = world::env();
     if let Some(loaded) = &loaded {
         warn(loaded);
     }
@@ -309,7 +310,7 @@ fn exists(env: &Env, path: &Path) -> Result<bool, Error> {
 
 /// Whether there is a database in `path`.
 pub fn is_there(path: &Path) -> Result<bool, Failure> {
-    Ok(exists(&Env::os(), path)?)
+    Ok(exists(&world::env(), path)?)
 }
 
 /// Checks that `path` is no file, nor below one.
@@ -330,7 +331,7 @@ pub fn check_no_file(env: &Env, path: &Path) -> Result<(), Error> {
 /// # Errors
 /// What is there instead.
 pub fn check_exists(path: &Path) -> Result<(), Failure> {
-    let env = Env::os();
+    let env = world::env();
     if exists(&env, path)? { Ok(()) } else { Err(no_database(&env, path).into()) }
 }
 
@@ -340,7 +341,7 @@ pub fn check_exists(path: &Path) -> Result<(), Failure> {
 /// # Errors
 /// What is there instead.
 pub fn check_may_have(path: &Path, family: &str) -> Result<(), Failure> {
-    let env = Env::os();
+    let env = world::env();
     if family == DEFAULT_COLUMN_FAMILY_NAME || exists(&env, path)? {
         return Ok(());
     }

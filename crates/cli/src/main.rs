@@ -30,6 +30,7 @@ mod stamped;
 mod text;
 mod top;
 mod unreserved;
+mod world;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -166,6 +166,21 @@ fn updates_recycled() {
 }
 
 #[test]
+fn encrypted() {
+    crash::one_life("encrypted");
+}
+
+#[test]
+fn encrypted_holes() {
+    crash::one_life("encrypted-holes");
+}
+
+#[test]
+fn encrypted_long() {
+    crash::one_life("encrypted-long");
+}
+
+#[test]
 fn two_writers() {
     crash::one_life("two-writers");
 }

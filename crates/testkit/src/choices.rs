@@ -119,6 +119,7 @@ pub const CHOICES: &[Choice] = choices! {
         "avoid_flush_during_recovery": BOOL,
         "verify_sst_unique_id_in_manifest": BOOL,
         "use_direct_reads": BOOL,
+        "allow_mmap_reads": BOOL,
         "use_direct_io_for_flush_and_compaction": BOOL,
         "rate_limiter_bytes_per_sec": &["0", "0", "4g"],
         "rate_limiter_auto_tuned": BOOL,
@@ -132,12 +133,14 @@ pub const CHOICES: &[Choice] = choices! {
             "{capacity=100000;num_shard_bits=3;high_pri_pool_ratio=0.0;}",
         ],
         "blob_cache": &["nullptr", "nullptr", "1000", "{capacity=100000;num_shard_bits=1;}"],
+        "row_cache": &["0", "0", "2000", "100000"],
         "compressed_secondary_cache_size": &["0", "0", "20000", "1048576"],
         "memory_budget": &["0", "auto", "8388608"],
         "reserved_disk_space": &["0", "0", "0", "20000"],
     }
     Database Never {
         "allow_ingest_behind": &["false", "false", "true"],
+        "encryption": &["off", "off", "off", "on"],
         "wal_dir": &["", "/wal"],
         "db_paths": &["", "", "/fast"],
     }
@@ -146,6 +149,7 @@ pub const CHOICES: &[Choice] = choices! {
         "memtable_prefix_bloom_size_ratio": &["0.0", "0.01", "0.25"],
         "memtable_whole_key_filtering": BOOL,
         "memtable_protection_bytes_per_key": &["0", "0", "1", "8"],
+        "block_protection_bytes_per_key": &["0", "0", "1", "8"],
         "max_write_buffer_number": &["2", "3", "4", "6"],
         "level0_file_num_compaction_trigger": &["0", "1", "2", "4", "8"],
         "level0_slowdown_writes_trigger": &["-1", "2", "20"],

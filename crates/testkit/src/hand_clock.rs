@@ -30,6 +30,10 @@ impl Clock for HandClock {
         self.now_us() / 1_000_000
     }
 
+    fn unix_micros(&self) -> u64 {
+        self.now_us()
+    }
+
     fn sleep(&self, duration: Duration) {
         self.0.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
     }

@@ -10,6 +10,7 @@ pub mod components;
 pub mod crash;
 pub mod damage;
 pub mod disk;
+pub mod encrypted;
 pub mod expiring;
 pub mod external;
 pub mod fakes;

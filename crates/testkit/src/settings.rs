@@ -5,11 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use flagstone::base::Result;
+use flagstone::cache::CacheSettings;
 use flagstone::env::Env;
-use flagstone::options::{ColumnFamilyOptions, InfoLog, Options};
+use flagstone::options::{BlockCache, ColumnFamilyOptions, InfoLog, Options};
 
 use crate::choices::{CHOICES, Change, Choice, FIFO, Scope};
 use crate::components;
+use crate::encrypted::encrypted;
 use crate::fakes::broken_operator;
 use crate::remote::Workers;
 
@@ -22,6 +24,12 @@ const INFO_LOG: &str = "info_log";
 
 /// Who compacts: `none` for the database alone, or `workers` of a compaction service.
 const SERVICE: &str = "compaction_service";
+
+/// Bytes of the row cache; 0 for none. Not an option by name either.
+const ROW_CACHE: &str = "row_cache";
+
+/// Whether files are encrypted: `on` or `off`. Not an option by name either.
+pub(crate) const ENCRYPTION: &str = "encryption";
 
 /// Options with tiny buffers and files, so that a few hundred writes go through flushes and
 /// compactions.
@@ -69,6 +77,19 @@ fn set_one(options: &mut Options, name: &str, value: &str) -> Result<()> {
     }
     if name == SERVICE {
         options.compaction_service = (value == "workers").then(|| Workers::with(options) as _);
+        return Ok(());
+    }
+    if name == ROW_CACHE
+        && let Ok(capacity) = value.parse()
+    {
+        let settings = CacheSettings::with_capacity(capacity);
+        options.row_cache = (capacity > 0).then(|| BlockCache::new(&settings));
+        return Ok(());
+    }
+    if name == ENCRYPTION {
+        if value == "on" {
+            options.env = encrypted(options.env.clone());
+        }
         return Ok(());
     }
     options.set(name, value)

@@ -1309,6 +1309,17 @@ ROCKSDB_API void rocksdb_options_set_memtable_max_range_deletions(
 ROCKSDB_API uint32_t rocksdb_options_get_memtable_max_range_deletions(rocksdb_options_t* opt);
 ROCKSDB_API void rocksdb_options_set_memtable_op_scan_flush_trigger(rocksdb_options_t*, uint32_t);
 ROCKSDB_API uint32_t rocksdb_options_get_memtable_op_scan_flush_trigger(rocksdb_options_t*);
+ROCKSDB_API void rocksdb_options_set_block_protection_bytes_per_key(
+    rocksdb_options_t* opt, uint8_t v);
+ROCKSDB_API uint8_t rocksdb_options_get_block_protection_bytes_per_key(rocksdb_options_t* opt);
+ROCKSDB_API void rocksdb_options_checksum_handoff_file_types_clear(rocksdb_options_t* opt);
+ROCKSDB_API void rocksdb_options_checksum_handoff_file_types_add(
+    rocksdb_options_t* opt, int file_type);
+ROCKSDB_API void rocksdb_options_checksum_handoff_file_types_remove(
+    rocksdb_options_t* opt, int file_type);
+ROCKSDB_API unsigned char rocksdb_options_checksum_handoff_file_types_contains(
+    rocksdb_options_t* opt, int file_type);
+ROCKSDB_API size_t rocksdb_options_checksum_handoff_file_types_count(rocksdb_options_t* opt);
 ROCKSDB_API void rocksdb_options_set_memtable_protection_bytes_per_key(
     rocksdb_options_t* opt, uint32_t v);
 ROCKSDB_API uint32_t rocksdb_options_get_memtable_protection_bytes_per_key(rocksdb_options_t* opt);
@@ -1967,6 +1978,11 @@ ROCKSDB_API uint64_t rocksdb_readoptions_get_deadline(rocksdb_readoptions_t* opt
 ROCKSDB_API void rocksdb_readoptions_set_io_timeout(
     rocksdb_readoptions_t* opt, uint64_t microseconds);
 ROCKSDB_API uint64_t rocksdb_readoptions_get_io_timeout(rocksdb_readoptions_t* opt);
+ROCKSDB_API void rocksdb_readoptions_set_auto_prefix_mode(
+    rocksdb_readoptions_t* opt, unsigned char v);
+ROCKSDB_API unsigned char rocksdb_readoptions_get_auto_prefix_mode(rocksdb_readoptions_t* opt);
+ROCKSDB_API void rocksdb_readoptions_set_rate_limiter_priority(rocksdb_readoptions_t* opt, int v);
+ROCKSDB_API int rocksdb_readoptions_get_rate_limiter_priority(rocksdb_readoptions_t* opt);
 ROCKSDB_API void rocksdb_readoptions_set_pin_data(rocksdb_readoptions_t* opt, unsigned char v);
 ROCKSDB_API unsigned char rocksdb_readoptions_get_pin_data(rocksdb_readoptions_t* opt);
 ROCKSDB_API void rocksdb_readoptions_set_async_io(rocksdb_readoptions_t* opt, unsigned char v);

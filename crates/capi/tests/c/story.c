@@ -688,6 +688,59 @@ static void traces(void) {
   rocksdb_options_destroy(options);
 }
 
+/* Reads that end in time, rows in a cache, blocks and writes with checksums. */
+static void limits(void) {
+  rocksdb_options_t* options = creating();
+  rocksdb_options_set_allow_mmap_reads(options, 1);
+  rocksdb_options_set_block_protection_bytes_per_key(options, 4);
+  CHECK(rocksdb_options_get_block_protection_bytes_per_key(options) == 4);
+  rocksdb_options_checksum_handoff_file_types_add(options, 0);
+  rocksdb_options_checksum_handoff_file_types_add(options, 2);
+  rocksdb_options_checksum_handoff_file_types_add(options, 2);
+  CHECK(rocksdb_options_checksum_handoff_file_types_count(options) == 2);
+  rocksdb_options_checksum_handoff_file_types_remove(options, 0);
+  CHECK(!rocksdb_options_checksum_handoff_file_types_contains(options, 0));
+  CHECK(rocksdb_options_checksum_handoff_file_types_contains(options, 2));
+  rocksdb_cache_t* rows = rocksdb_cache_create_lru(1 << 20);
+  rocksdb_options_set_row_cache(options, rows);
+  rocksdb_t* db = rocksdb_open(options, in("limits"), &error);
+  OK();
+  put(db, "key", "value");
+  rocksdb_flushoptions_t* flush = rocksdb_flushoptions_create();
+  rocksdb_flush(db, flush, &error);
+  OK();
+  rocksdb_readoptions_t* read = rocksdb_readoptions_create();
+  rocksdb_readoptions_set_auto_prefix_mode(read, 1);
+  rocksdb_readoptions_set_rate_limiter_priority(read, 2);
+  CHECK(rocksdb_readoptions_get_auto_prefix_mode(read) == 1);
+  CHECK(rocksdb_readoptions_get_rate_limiter_priority(read) == 2);
+  rocksdb_readoptions_set_io_timeout(read, 1000000000);
+  for (int round = 0; round < 2; round++) {
+    size_t length = 0;
+    char* value = rocksdb_get(db, read, "key", 3, &length, &error);
+    CHECK(error == NULL && length == 5 && memcmp(value, "value", 5) == 0);
+    rocksdb_free(value);
+  }
+  CHECK(rocksdb_cache_get_usage(rows) > 0);
+  /* In 1970. */
+  rocksdb_readoptions_set_deadline(read, 1);
+  CHECK(rocksdb_readoptions_get_deadline(read) == 1);
+  size_t length = 0;
+  CHECK(rocksdb_get(db, read, "key", 3, &length, &error) == NULL);
+  CHECK(failed_with("Operation timed out: "));
+  rocksdb_iterator_t* iterator = rocksdb_create_iterator(db, read);
+  rocksdb_iter_seek_to_first(iterator);
+  CHECK(!rocksdb_iter_valid(iterator));
+  rocksdb_iter_get_error(iterator, &error);
+  CHECK(failed_with("Operation timed out: "));
+  rocksdb_iter_destroy(iterator);
+  rocksdb_readoptions_destroy(read);
+  rocksdb_flushoptions_destroy(flush);
+  rocksdb_close(db);
+  rocksdb_cache_destroy(rows);
+  rocksdb_options_destroy(options);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   snprintf(directory, sizeof(directory), "%s", arguments[1]);
@@ -700,6 +753,7 @@ int main(int count, char** arguments) {
   background_work();
   counters_of_single_calls();
   traces();
+  limits();
   puts("done");
   return 0;
 }

@@ -18,6 +18,7 @@ use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
+use crate::world;
 
 /// Make, list, verify, restore and remove backups, in RocksDB's layout.
 ///
@@ -362,6 +363,7 @@ fn run_restore(restore: &Restore, common: &Common) -> Outcome {
 
 fn options(directory: &Directory, speed: Option<&Speed>) -> BackupEngineOptions {
     let mut options = BackupEngineOptions::new(&directory.dir);
+    options.backup_env = Some(world::env());
     if let Some(speed) = speed {
         options.max_background_operations = usize::from(speed.threads);
         options.restore_rate_limit = speed.rate.unwrap_or_default();

@@ -7,7 +7,7 @@ use flagstone::base::compression::CompressionType;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{Error, counted};
 use flagstone::blob::{BlobFileScan, MAGIC};
-use flagstone::env::{Env, IoMode, RandomAccessFile};
+use flagstone::env::{IoMode, RandomAccessFile};
 use serde_json::json;
 
 use crate::arguments::Common;
@@ -16,6 +16,7 @@ use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::json;
 use crate::output::Output;
 use crate::text::{self, Notation};
+use crate::world;
 
 /// Print the contents of a blob file, and verify the checksums of every record.
 #[derive(Debug, Args)]
@@ -35,7 +36,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
     let file = &arguments.file;
-    if Env::os().fs.metadata(file).is_ok_and(|found| found.is_directory) {
+    if world::env().fs.metadata(file).is_ok_and(|found| found.is_directory) {
         return Err(Failure::Usage(format!(
             "{} is a directory: name one of the blob files in it",
             file.display()
@@ -47,7 +48,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
-    let file = Env::os().fs.open_random_access(&arguments.file, IoMode::Buffered)?;
+    let file = world::env().fs.open_random_access(&arguments.file, IoMode::Buffered)?;
     let mut scan =
         BlobFileScan::new(file.clone()).map_err(|error| named(error, &*file, &arguments.file))?;
     let notation = Notation::new(arguments.hex);

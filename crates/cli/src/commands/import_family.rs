@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flagstone::ExportedFamily;
-use flagstone::env::Env;
 use flagstone::options::{ColumnFamilyOptions, ImportColumnFamilyOptions, load_latest};
 
 use crate::arguments::{CF_ALIASES, Common, Database};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict};
 use crate::progress::Progress;
+use crate::world;
 
 /// Make a column family of exported ones, all or nothing.
 ///
@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 
 /// What the OPTIONS file of an export says of its family; the defaults if there is none.
 fn options_of(exported: &ExportedFamily) -> Result<ColumnFamilyOptions, Failure> {
-    let loaded = match load_latest(&Env::os(), &exported.directory) {
+    let loaded = match load_latest(&world::env(), &exported.directory) {
         Ok(Some(loaded)) => loaded,
         Ok(None) => return Ok(ColumnFamilyOptions::default()),
         // The import says what the directory lacks.

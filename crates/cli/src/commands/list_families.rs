@@ -10,6 +10,7 @@ use crate::database;
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
 use crate::text;
+use crate::world;
 
 /// List the column families in the order of their creation.
 ///
@@ -25,7 +26,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
     database::check_exists(&arguments.database.db)?;
-    let names = Db::list_column_families(&arguments.database.db, &Options::default())?;
+    let names = Db::list_column_families(
+        &arguments.database.db,
+        &Options { env: world::env(), ..Options::default() },
+    )?;
     let mut output = Output::new();
     if common.json {
         output.line(json!({ "column_families": names }).to_string())?;

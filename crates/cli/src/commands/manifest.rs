@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
 use flagstone::base::{Error, FileNumber};
-use flagstone::env::{Env, FileSystem, IoMode, RandomAccessFile};
+use flagstone::env::{FileSystem, IoMode, RandomAccessFile};
 use flagstone::manifest::{self, EditIterator};
 use flagstone::wal::{Event, Reader};
 use serde_json::json;
@@ -15,6 +15,7 @@ use crate::commands::edit_json::edit_json;
 use crate::database;
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
+use crate::world;
 
 /// Print the edits of a MANIFEST in order, each with its offset.
 ///
@@ -35,7 +36,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
-    let fs = Env::os().fs;
+    let fs = world::env().fs;
     let opened = match (&arguments.file, &arguments.db) {
         (Some(file), _) if fs.metadata(file).is_ok_and(|found| found.is_directory) => {
             return Err(Failure::Usage(format!(

@@ -8,7 +8,6 @@ use flagstone::db::{
     Fault, LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage,
     salvage_with_older_options,
 };
-use flagstone::env::Env;
 use flagstone::options::{ColumnFamilyOptions, Options, load_readable};
 use serde_json::{Value, json};
 
@@ -20,6 +19,7 @@ use crate::json;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
+use crate::world;
 
 /// Lost values that are listed in words; JSON has all of the report.
 const LISTED_MAX: usize = 50;
@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 
 /// Checks that there is something to read, and that nothing is written to it.
 fn check_places(source: &Path, target: &Path) -> Result<(), Failure> {
-    let env = Env::os();
+    let env = world::env();
     database::check_no_file(&env, source)?;
     env.fs.list(source).map_err(|error| {
         if error.is_not_found() {
@@ -120,7 +120,7 @@ struct Known {
 
 /// Those of the newest OPTIONS file that can be read, changed by `--set`.
 fn options(common: &Common, source: &Path) -> Result<Known, Failure> {
-    let env = Env::os();
+    let env = world::env();
     let (loaded, mut errors) = load_readable(&env, source)?;
     // A file that this user may not read is not damaged.
     if let Some(refused) = errors.iter().position(Error::is_refused) {

@@ -24,6 +24,7 @@ use crate::json;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text::Notation;
+use crate::world;
 
 /// Print the properties of table files; with --entries or --verify, look inside.
 ///
@@ -53,7 +54,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
-    let env = Env::os();
+    let env = world::env();
     let files = list(&env, &arguments.files)?;
     // Who lists is done when nobody reads; who verifies is not.
     let mut output = if arguments.verify { Output::of_a_search() } else { Output::new() };

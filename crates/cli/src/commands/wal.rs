@@ -9,7 +9,7 @@ use flagstone::WideColumns;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{ColumnFamilyId, Error, FileNumber, counted};
 use flagstone::batch::{BatchView, Operation};
-use flagstone::env::{Env, IoMode, RandomAccessFile};
+use flagstone::env::{IoMode, RandomAccessFile};
 use flagstone::wal::{Damage, DamageKind, Event, Gap, Reader};
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::json;
 use crate::output::Output;
 use crate::text::{self, Notation};
+use crate::world;
 
 /// The name of an entity among the fields of an operation.
 const ENTITY: &str = "entity";
@@ -48,7 +49,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
-    let fs = Env::os().fs;
+    let fs = world::env().fs;
     if fs.metadata(&arguments.file).is_ok_and(|found| found.is_directory) {
         return Err(Failure::Usage(format!(
             "{} is a directory: name one of the WALs in it",

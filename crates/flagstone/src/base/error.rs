@@ -80,6 +80,10 @@ pub enum SubCode {
     MemoryLimit,
     /// The files take as much as the `SstFileManager` allows.
     SpaceLimit,
+    /// A file was encrypted with another key, or not at all.
+    WrongKey,
+    /// Bytes in memory are not what was put there.
+    MemoryChanged,
 }
 
 /// What stands between what happened and what helps.

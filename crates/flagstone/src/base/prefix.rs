@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use super::Comparator;
 use super::error::{Error, Result};
 
 /// A prefix rule supplied by the application.
@@ -73,6 +74,23 @@ impl PrefixExtractor {
         }
     }
 
+    /// Whether all keys from `first` on and before `end` are certain to have the prefix of `first`:
+    /// `end` has it, too, or is the first key behind all those that have it.
+    pub fn covers(&self, first: &[u8], end: &[u8], order: &Comparator) -> bool {
+        let Some(prefix) = self.prefix(first) else { return false };
+        if self.prefix(end) == Some(prefix) {
+            return true;
+        }
+        match self {
+            Self::FixedPrefix(length) | Self::CappedPrefix(length) => {
+                matches!(order, Comparator::Bytewise)
+                    && (prefix.len(), end.len()) == (*length, *length)
+                    && is_next_of_its_length(prefix, end)
+            }
+            Self::Noop | Self::Custom(_) => false,
+        }
+    }
+
     /// The name stored in tables and in the OPTIONS file.
     pub fn name(&self) -> Cow<'_, str> {
         match self {
@@ -82,6 +100,16 @@ impl PrefixExtractor {
             Self::Custom(custom) => custom.name().into(),
         }
     }
+}
+
+/// Whether no third string of their length lies between two in bytewise order.
+fn is_next_of_its_length(before: &[u8], after: &[u8]) -> bool {
+    let counted = before.iter().rposition(|byte| *byte != u8::MAX);
+    counted.is_some_and(|at| {
+        before[..at] == after[..at]
+            && before[at] + 1 == after[at]
+            && after[at + 1..].iter().all(|byte| *byte == 0)
+    })
 }
 
 impl PartialEq for PrefixExtractor {

@@ -85,6 +85,11 @@ impl Context {
         }
     }
 
+    /// WALs that are kept for reuse, where the file system lets them be written over.
+    pub(in crate::db) fn recycled_wals(&self) -> usize {
+        if self.env.fs.may_write_over() { self.settings.load().recycled_wals() } else { 0 }
+    }
+
     /// The functions for checksums of whole files.
     pub(in crate::db) fn checksums(&self) -> FileChecksums {
         self.settings.load().file_checksums()

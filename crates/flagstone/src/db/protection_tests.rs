@@ -1,5 +1,5 @@
-//! Memory that changes by itself: operations of batches and entries of memtables that have
-//! checksums.
+//! Memory that changes by itself: operations of batches, entries of memtables and blocks of tables
+//! that have checksums.
 
 use crate::base::{Code, SubCode};
 use crate::batch::WriteBatch;
@@ -7,7 +7,10 @@ use crate::batch::protection::flips::find_after;
 use crate::db::handle::Db;
 use crate::env::Env;
 use crate::memtable::protection::flips::flip_next;
-use crate::options::{MemTableFactory, Options, ProtectionBytes, ReadOptions, WriteOptions};
+use crate::options::{
+    CompactRangeOptions, MemTableFactory, Options, ProtectionBytes, ReadOptions, WriteOptions,
+};
+use crate::sst::protection::flips::flip_next as flip_next_block;
 
 fn open(factory: MemTableFactory, protection: ProtectionBytes) -> Db {
     let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -120,4 +123,94 @@ fn batches_with_large_values_are_protected() {
         assert_eq!(outcome.is_err(), verification < 3, "{verification}");
         find_after(usize::MAX);
     }
+}
+
+/// A database of two tables whose blocks are in memory.
+fn open_with_blocks(protection: ProtectionBytes) -> Db {
+    let mut options = Options { env: Env::memory(), ..Options::default() };
+    options.create_if_missing = true;
+    options.cf.block_protection_bytes_per_key = protection;
+    options.cf.disable_auto_compactions = true;
+    options.cf.table.block_size = 256;
+    let db = Db::open("/db", &options).expect("a database");
+    for round in 0..2 {
+        for number in 0..100 {
+            db.put(format!("{number:03}"), format!("{round}")).expect("a put");
+        }
+        db.flush_all().expect("a flush");
+    }
+    read_all(&db);
+    db
+}
+
+fn read_all(db: &Db) {
+    let mut iter = db.iter(&ReadOptions::default()).expect("an iterator");
+    iter.seek_to_first();
+    let mut seen = 0;
+    while iter.valid() {
+        assert_eq!(iter.value().expect("a value"), b"1");
+        seen += 1;
+        iter.next();
+    }
+    iter.status().expect("nothing has changed");
+    assert_eq!(seen, 100);
+}
+
+fn assert_changed(error: &crate::base::Error) {
+    assert_eq!((error.code(), error.subcode()), (Code::Corruption, SubCode::MemoryChanged));
+    assert!(error.to_string().contains("block_protection_bytes_per_key"), "{error}");
+    assert!(error.path().is_some() && error.offset().is_some(), "{error}");
+}
+
+#[test]
+fn a_changed_block_is_corruption_once_and_then_read_again() {
+    for protection in [ProtectionBytes::One, ProtectionBytes::Four, ProtectionBytes::Eight] {
+        let db = open_with_blocks(protection);
+        flip_next_block();
+        assert_changed(&db.get("007").expect_err("memory has changed"));
+        assert_eq!(db.get("007").expect("the file is sound").expect("a value"), "1");
+        flip_next_block();
+        let found = db.multi_get(&["001", "050"]);
+        let failed: Vec<_> = found.iter().filter_map(|value| value.as_ref().err()).collect();
+        assert_eq!(failed.len(), 1, "one block has changed");
+        assert_changed(failed[0]);
+        assert!(db.multi_get(&["001", "050"]).iter().all(Result::is_ok));
+        let mut iter = db.iter(&ReadOptions::default()).expect("an iterator");
+        flip_next_block();
+        iter.seek("020");
+        assert!(!iter.valid());
+        assert_changed(&iter.status().expect_err("memory has changed"));
+        drop(iter);
+        flip_next_block();
+        let compacted = db.compact_range(
+            db.default_column_family(),
+            None,
+            None,
+            &CompactRangeOptions::default(),
+        );
+        assert_changed(&compacted.expect_err("a compaction reads blocks in memory, too"));
+        // Nothing is wrong with the files.
+        assert!(db.damaged_files().is_empty());
+        read_all(&db);
+        db.compact_range(db.default_column_family(), None, None, &Default::default())
+            .expect("nothing has changed");
+        read_all(&db);
+        assert!(db.verify(|_| {}).faults.is_empty());
+    }
+}
+
+#[test]
+fn blocks_are_protected_in_tables_that_are_opened_after_the_option_was_set() {
+    let db = open_with_blocks(ProtectionBytes::None);
+    flip_next_block();
+    read_all(&db);
+    let set = [("block_protection_bytes_per_key", "8")];
+    db.set_options(db.default_column_family(), &set).expect("the option is live");
+    db.put("000", "1").expect("a put");
+    db.flush_all().expect("a flush");
+    db.compact_range(db.default_column_family(), None, None, &Default::default())
+        .expect("a compaction");
+    read_all(&db);
+    flip_next_block();
+    assert_changed(&db.get("007").expect_err("memory has changed"));
 }

@@ -34,6 +34,10 @@ tickers! {
     KeysWritten => "rocksdb.number.keys.written",
     /// Keys looked up.
     KeysRead => "rocksdb.number.keys.read",
+    /// Lookups of a table that the row cache answered.
+    RowCacheHits => "rocksdb.row.cache.hit",
+    /// Lookups of a table that it did not.
+    RowCacheMisses => "rocksdb.row.cache.miss",
     /// Bytes of the batches written.
     BytesWritten => "rocksdb.bytes.written",
     /// Bytes of the values returned by point lookups.

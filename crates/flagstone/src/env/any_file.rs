@@ -195,6 +195,10 @@ impl AnyFile {
         self.written()?.write_at(offset, data)
     }
 
+    pub fn write_handed(&self, offset: u64, data: &[u8], crc32c: u32) -> Result<()> {
+        self.written()?.write_handed(offset, data, crc32c)
+    }
+
     pub fn sync(&self) -> Result<()> {
         self.written()?.sync()
     }

@@ -71,6 +71,11 @@ pub trait FileAround: Send + Sync {
         self.inner().write_at(offset, data)
     }
 
+    /// Goes by [`FileAround::write_at`], without the checksum, so that no write passes it by.
+    fn write_handed(&self, offset: u64, data: &[u8], _crc32c: u32) -> Result<()> {
+        self.write_at(offset, data)
+    }
+
     fn sync(&self) -> Result<()> {
         self.inner().sync()
     }
@@ -153,6 +158,10 @@ impl<F: FileAround> RandomAccessFile for F {
 impl<F: FileAround> WritableFile for F {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         FileAround::write_at(self, offset, data)
+    }
+
+    fn write_handed(&self, offset: u64, data: &[u8], crc32c: u32) -> Result<()> {
+        FileAround::write_handed(self, offset, data, crc32c)
     }
 
     fn sync(&self) -> Result<()> {
@@ -248,6 +257,10 @@ pub trait FileSystemAround: Send + Sync {
         self.inner().free_space(directory)
     }
 
+    fn may_write_over(&self) -> bool {
+        self.inner().may_write_over()
+    }
+
     fn raise_open_files(&self) -> Option<u64> {
         self.inner().raise_open_files()
     }
@@ -329,6 +342,10 @@ impl<F: FileSystemAround> FileSystem for F {
 
     fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
         FileSystemAround::free_space(self, directory)
+    }
+
+    fn may_write_over(&self) -> bool {
+        FileSystemAround::may_write_over(self)
     }
 
     fn raise_open_files(&self) -> Option<u64> {

@@ -26,6 +26,10 @@ use crate::base::{Error, Result};
 pub enum IoMode {
     /// Through the cache.
     Buffered,
+    /// Through the cache, by a mapping of the whole file where the system has mappings: for
+    /// complete files that are only read. A read that the device fails, or a file that is cut off
+    /// meanwhile, then ends the process (SIGBUS).
+    Mapped,
     /// Around the cache. Reads may begin and end anywhere; writes are whole blocks of
     /// [`DIRECT_BLOCK`] bytes, in the file and in memory.
     Direct,
@@ -141,6 +145,16 @@ pub trait WritableFile: RandomAccessFile {
     /// `IoError`, with subcode `NoSpace` on a full device. Any part of the data may have been
     /// written.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// [`WritableFile::write_at`] with the CRC32C of `data`, by which an implementation can tell
+    /// whether the bytes that it has are those that were meant. Called for the kinds of files in
+    /// [`ChecksumHandoff`](super::ChecksumHandoff). The default leaves the checksum alone.
+    ///
+    /// # Errors
+    /// As [`WritableFile::write_at`]; `Corruption` if the bytes do not match.
+    fn write_handed(&self, offset: u64, data: &[u8], _crc32c: u32) -> Result<()> {
+        self.write_at(offset, data)
+    }
 
     /// Makes all completed writes and the size durable (`fdatasync`).
     ///

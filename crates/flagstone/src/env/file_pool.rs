@@ -10,7 +10,8 @@
 //! 4. If the process cannot open another file, all files of the pool are closed, and the opening is
 //!    tried once more.
 //!
-//! With no limit, files are not in the pool and cost nothing.
+//! With no limit, files are not in the pool and cost nothing. In either case their reads keep
+//! within the limits of the calls that cause them ([`BoundedFile`]).
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use rustix::io::Errno;
 
-use super::{Advice, FileSystem, IoMode, RandomAccessFile};
+use super::{Advice, BoundedFile, FileSystem, IoMode, RandomAccessFile};
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Error, Result, Temperature};
 
@@ -99,12 +100,13 @@ impl FilePool {
             is_used: AtomicBool::new(true),
         };
         if self.state.lock().capacity.is_none() {
-            return slot.open(&*self.fs);
+            return Ok(Arc::new(BoundedFile(slot.open(&*self.fs)?)));
         }
         let slot = Arc::new(slot);
         let file = self.open_slot(&slot)?;
         let (is_direct, read_block) = (file.is_direct(), file.read_block());
-        Ok(Arc::new(PooledFile { pool: self.clone(), slot, is_direct, read_block }))
+        let pooled = PooledFile { pool: self.clone(), slot, is_direct, read_block };
+        Ok(Arc::new(BoundedFile(Arc::new(pooled))))
     }
 
     #[cold]

@@ -109,6 +109,12 @@ pub trait FileSystem: Send + Sync {
         Ok(None)
     }
 
+    /// Whether an obsolete log may be written over, as [`FileSystem::reopen_log`] does. Otherwise
+    /// it is removed.
+    fn may_write_over(&self) -> bool {
+        true
+    }
+
     /// Lets this process have as many files open as the system allows it, and says how many that
     /// are; `None` where there is no limit, or none is known.
     fn raise_open_files(&self) -> Option<u64> {

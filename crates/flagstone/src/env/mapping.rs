@@ -3,10 +3,11 @@
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use memmap2::{Advice, MmapMut, MmapOptions};
+use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 
-use super::Mapping;
+use super::{Mapping, Metadata, RandomAccessFile};
 use crate::base::perf::{self, IoMetric};
 use crate::base::{Error, Result};
 
@@ -66,5 +67,79 @@ impl Mapping for OsMapping {
             }
             outcome => outcome.map_err(|error| Error::io("fetch pages of", &self.path, error)),
         }
+    }
+}
+
+/// A complete file to be read through a mapping of all its bytes: `opened` itself if it is empty,
+/// or the system does not map it.
+pub(super) fn mapped(
+    file: &fs::File,
+    opened: Arc<dyn RandomAccessFile>,
+) -> Arc<dyn RandomAccessFile> {
+    let Ok(bytes) = MmapOptions::new().map_raw_read_only(file) else { return opened };
+    // The engine reads blocks here and there, and asks for what it reads ahead.
+    let _ = bytes.advise(Advice::Random);
+    Arc::new(MappedFile { bytes, opened })
+}
+
+struct MappedFile {
+    bytes: MmapRaw,
+    opened: Arc<dyn RandomAccessFile>,
+}
+
+impl MappedFile {
+    /// Fills `buffer` from `offset` on, as far as the file goes; how many bytes that were.
+    fn copy_to(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        let Ok(start) = usize::try_from(offset) else { return 0 };
+        let count = buffer.len().min(self.bytes.len().saturating_sub(start));
+        if count == 0 {
+            return 0;
+        }
+        // SAFETY: `start..start + count` lies within the mapping, which lives as long as `self`,
+        // and `buffer`, which is borrowed mutably, does not overlap it. No reference to mapped
+        // bytes is ever made: the file's writer is done with it, and if another process changes
+        // the file all the same (holes of a blob file become zeros so), the copy has old bytes or
+        // new ones, which checksums tell. A file that is cut off ends the process by a signal, as
+        // the option says that asks for mappings; that reads no other memory.
+        #[expect(unsafe_code, reason = "the one place where mapped files are read")]
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                self.bytes.as_ptr().add(start),
+                buffer.as_mut_ptr(),
+                count,
+            );
+        }
+        count
+    }
+}
+
+impl RandomAccessFile for MappedFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        Ok(self.copy_to(offset, buffer))
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.opened.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.opened.path()
+    }
+
+    fn metadata(&self) -> Result<Metadata> {
+        self.opened.metadata()
+    }
+
+    fn share(&self) -> Result<bool> {
+        self.opened.share()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.opened.descriptor()
+    }
+
+    fn advise(&self, advice: super::Advice) {
+        self.opened.advise(advice);
     }
 }

@@ -14,6 +14,7 @@ mod copy;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod description_lock;
 mod direct;
+mod encryption;
 pub(crate) mod failing_pages;
 mod file;
 mod file_manager;
@@ -21,6 +22,7 @@ mod file_pool;
 mod file_system;
 mod followed;
 mod forks;
+mod handed;
 mod held;
 mod limits;
 mod linked;
@@ -36,6 +38,7 @@ mod os_lock;
 mod published;
 mod range_sync;
 mod rate_limiter;
+mod read_limits;
 mod redirected;
 mod reserve;
 mod resources;
@@ -64,6 +67,9 @@ pub use copy::copy_file;
 pub use direct::{
     AlignedBuffer, DIRECT_BLOCK, UnreservedFile, check_direct_reads, check_direct_writes,
 };
+#[cfg(feature = "encryption")]
+pub use encryption::AesCipher;
+pub use encryption::{BlockCipher, EncryptedFileSystem};
 pub use failing_pages::read_around_failures;
 pub use file::{
     Advice, IoMode, LogFile, Mapping, Metadata, RandomAccessFile, ReclaimableFile, WritableFile,
@@ -77,6 +83,8 @@ pub(crate) use file_system::remove_if_there;
 pub use file_system::{FileLock, FileSystem, read_file};
 pub(crate) use followed::FollowedFiles;
 pub(crate) use forks::Process;
+pub use handed::ChecksumHandoff;
+pub(crate) use handed::HandedFiles;
 pub(crate) use held::HeldFiles;
 pub use limits::memory_limit;
 pub(crate) use linked::LinkedFiles;
@@ -89,6 +97,7 @@ pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{
     IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions,
 };
+pub(crate) use read_limits::{BoundedFile, ReadLimits};
 pub(crate) use redirected::RedirectedFiles;
 pub use resources::{MemoryState, Plenty, Resources};
 pub use runs::{PAGE_RUN, PageRuns, page_run};
@@ -200,6 +209,15 @@ impl Env {
     /// Files in memory; time, randomness and threads from the operating system.
     pub fn memory() -> Self {
         Self { fs: Arc::new(memory::MemoryFileSystem::new()), ..Self::os() }
+    }
+
+    /// This world with files that are encrypted on the disk: see [`EncryptedFileSystem`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a cipher whose blocks have an unsuitable size.
+    pub fn encrypted(self, cipher: Arc<dyn BlockCipher>) -> Result<Self> {
+        let fs = Arc::new(EncryptedFileSystem::new(&self, cipher)?);
+        Ok(self.with_fs(fs))
     }
 
     /// This world with another file system.

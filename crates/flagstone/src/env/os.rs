@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
 use super::limits::raise_open_files;
+use super::mapping::mapped;
 use super::published::OsPublishedFile;
 use super::reserve::reserve;
 pub use super::system::System;
@@ -33,10 +34,8 @@ use crate::base::{Error, Result};
 const VECTOR_MAX: usize = 48;
 /// And where they are few, as those of a record are.
 const VECTOR_FEW: usize = 4;
-
 /// Bytes of what `stat` calls a block, whatever the file system's are.
 const SECTOR: u64 = 512;
-
 /// Bytes that go through a buffer at once when a direct read is not aligned.
 const BOUNCED_AT_ONCE: usize = 1 << 20;
 
@@ -72,7 +71,7 @@ impl OsFile {
             options.custom_flags(OFlags::DIRECT.bits() as i32);
         }
         let doing = match mode {
-            OpenMode::RandomAccess(IoMode::Buffered) => "open",
+            OpenMode::RandomAccess(IoMode::Buffered | IoMode::Mapped) => "open",
             OpenMode::RandomAccess(IoMode::Direct) => "open directly",
             OpenMode::CreateWritable(_) | OpenMode::CreateLog => {
                 options.write(true).create(true).truncate(true);
@@ -404,7 +403,8 @@ pub(super) fn open_unreadable(path: &Path) -> Arc<dyn WritableFile> {
 
 impl FileSystem for OsFileSystem {
     fn open_random_access(&self, path: &Path, io: IoMode) -> Result<Arc<dyn RandomAccessFile>> {
-        Ok(OsFile::open(path, OpenMode::RandomAccess(io))?)
+        let opened = OsFile::open(path, OpenMode::RandomAccess(io))?;
+        Ok(if io == IoMode::Mapped { mapped(&opened.file, opened.clone()) } else { opened })
     }
 
     fn create_writable(&self, path: &Path, io: IoMode) -> Result<Arc<dyn WritableFile>> {

@@ -7,6 +7,7 @@
 //!    files, long places, and places that the ring did not fill because the file ends there or the
 //!    read failed. So the outcome does not depend on the way.
 
+use super::read_limits::are_in_force;
 use super::{Advice, RandomAccessFile};
 use crate::base::Result;
 use crate::base::perf::{self, IoMetric};
@@ -38,6 +39,8 @@ impl<F: FnMut(usize, Result<&[u8]>)> Take for F {}
 pub fn read_together(places: &[Place<'_>], take: &mut impl Take) -> usize {
     let (left, together) = match places.len() {
         0 | 1 => ((0..places.len()).collect(), 0),
+        // Each read is to keep within the limits of the call.
+        _ if are_in_force() => ((0..places.len()).collect(), 0),
         _ => {
             let _time = perf::time_io(IoMetric::ReadNanos);
             all_at_once(places, take)

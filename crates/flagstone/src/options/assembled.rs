@@ -23,7 +23,7 @@ use crate::base::{
     FileChecksumFactory, FileChecksums, Partitioning, PrefixExtractor,
 };
 use crate::cache::{DEFAULT_HIGH_PRIORITY_RATIO, WriteBufferManager};
-use crate::env::{BackgroundThreads, Env, RateLimiter, SstFileManager};
+use crate::env::{BackgroundThreads, ChecksumHandoff, Env, RateLimiter, SstFileManager};
 use crate::sst::{FilterPolicy, IndexType};
 
 /// Options of one column family. Its settings can be used as fields: `family.write_buffer_size`.
@@ -88,6 +88,12 @@ pub struct Options {
     /// applies as for `block_cache`. If it is the same cache as `block_cache`, values and blocks
     /// share it.
     pub blob_cache: Option<BlockCache>,
+    /// A cache of rows, for lookups of keys that are read often and lie far apart: a row takes its
+    /// own bytes, where the block cache keeps a whole block for it. A row is all that one table has
+    /// of one key; of large values, their addresses. Lookups of several keys read their blocks one
+    /// by one with it, and iterators do not use it. Keys with timestamps have no rows. It does not
+    /// count towards a `memory_budget`.
+    pub row_cache: Option<BlockCache>,
     /// Files, clock, randomness and threads that the database uses.
     pub env: Env,
     /// Limits the bytes per second that flushes and compactions write or read. Databases with the
@@ -98,6 +104,12 @@ pub struct Options {
     /// Computes the checksums of new files instead of `file_checksum_gen_factory`. A database whose
     /// files have them needs it to verify them.
     pub file_checksum_factory: Option<Arc<dyn FileChecksumFactory>>,
+    /// The kinds of files whose writes are handed to the environment with their CRC32C; none by
+    /// default. A file system that implements
+    /// [`write_handed`](crate::env::WritableFile::write_handed) compares it. WALs are then not
+    /// mapped, and each write is summed up.
+    #[doc(alias = "checksum_handoff_file_types")]
+    pub checksum_handoff: ChecksumHandoff,
     /// Limits the space of tables and blob files, and the rate at which obsolete files are removed.
     /// Databases with the same manager share its limits.
     pub sst_file_manager: Option<Arc<SstFileManager>>,
@@ -140,10 +152,12 @@ impl Default for Options {
             blob_cache_shard_bits: None,
             blob_cache_high_priority_ratio: DEFAULT_HIGH_PRIORITY_RATIO,
             blob_cache: None,
+            row_cache: None,
             env: Env::default(),
             rate_limiter: None,
             rate_limiter_auto_tuned: false,
             file_checksum_factory: None,
+            checksum_handoff: ChecksumHandoff::NONE,
             sst_file_manager: None,
             write_buffer_manager: None,
             background_threads: None,

@@ -64,9 +64,32 @@ pub struct ReadOptions {
     /// Iterators show each version of a key from this timestamp up to `timestamp`, newest first,
     /// deletions included. What a range deletion hides as of `timestamp` is not shown.
     pub iter_start_ts: Option<Vec<u8>>,
+    /// When the call must have ended, in microseconds since 1970 by the clock of the environment;
+    /// `None` (default) for no limit. A lookup, or a move of an iterator, fails with `TimedOut` if
+    /// it begins later, or reads from a file later. A read under way is not broken off, so the call
+    /// may end late by one read. An iterator that timed out can be moved by a seek.
+    #[doc(alias = "deadline")]
+    pub deadline_us: Option<u64>,
+    /// How long each read from a file may take; `None` (default) for no limit. A read that took
+    /// longer fails with `TimedOut` when it ends.
+    pub io_timeout: Option<Duration>,
+    /// Makes reads from files wait for the rate limiter of the options with this priority, if it
+    /// limits reads; `None` (default) does not wait.
+    pub rate_limiter_priority: Option<IoPriority>,
+    /// Lets an iterator use prefix filters where the result is the same without: at a seek whose
+    /// key has the same prefix as `iterate_upper_bound`, or the prefix just before that.
+    pub auto_prefix_mode: bool,
 }
 
 impl ReadOptions {
+    /// Whether reads from files are limited.
+    #[inline]
+    pub(crate) fn limits_reads(&self) -> bool {
+        self.deadline_us.is_some()
+            || self.io_timeout.is_some()
+            || self.rate_limiter_priority.is_some()
+    }
+
     /// Whether a table with these properties is to be read by an iterator.
     pub(crate) fn admits(&self, properties: &TableProperties) -> bool {
         self.table_filter.as_ref().is_none_or(|filter| filter.admits(properties))
@@ -92,6 +115,10 @@ impl Default for ReadOptions {
             table_filter: None,
             timestamp: None,
             iter_start_ts: None,
+            deadline_us: None,
+            io_timeout: None,
+            rate_limiter_priority: None,
+            auto_prefix_mode: false,
         }
     }
 }

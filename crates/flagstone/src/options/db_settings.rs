@@ -163,6 +163,11 @@ settings! {
     /// Reads table and blob files with direct I/O, bypassing the system's cache. The file system
     /// must support it.
     fixed use_direct_reads: bool = false;
+    /// Reads table and blob files through memory mappings, where the system has them. That saves a
+    /// system call for each block that is in the system's cache and not in the block cache. If the
+    /// device fails a read, or something cuts a file off, the process ends (SIGBUS). Excludes
+    /// `use_direct_reads`.
+    fixed allow_mmap_reads: bool = false;
     /// Flushes and compactions write with direct I/O, and compactions read tables with it. The file
     /// system must support it.
     fixed use_direct_io_for_flush_and_compaction: bool = false;

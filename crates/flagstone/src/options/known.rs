@@ -36,6 +36,7 @@ pub const OWN: &[&str] = &[
     "cache_follows_compaction",
     "cf_allow_ingest_behind",
     "persist_user_defined_timestamps",
+    "block_protection_bytes_per_key",
     "filter_bits_per_level",
     "super_block_alignment_size",
     "super_block_alignment_space_overhead_ratio",
@@ -167,7 +168,6 @@ pub const KNOWN: &[Known] = &[
     // Writers always insert side by side, where the memtable can; RocksDB wants it said for some.
     db("allow_concurrent_memtable_write", &["true", "1", "false", "0"]),
     db("allow_data_in_errors", &["false", "0"]),
-    db("allow_mmap_reads", &["false", "0"]),
     db("allow_mmap_writes", &["false", "0"]),
     db("async_wal_precreate", &["false", "0"]).one_version(),
     db("avoid_unnecessary_blocking_io", &["false", "0"]),
@@ -227,7 +227,6 @@ pub const KNOWN: &[Known] = &[
     cf("blob_cache", &["nullptr"]).one_version(),
     cf("blob_compression_opts", &[NEW_COMPRESSION_OPTS]).one_version(),
     cf("blob_direct_write_partitions", &["1"]).one_version(),
-    cf("block_protection_bytes_per_key", &["0"]).one_version(),
     cf("bloom_locality", &["0"]),
     cf("bottommost_file_compaction_delay", &["0"]).one_version(),
     cf("check_flush_compaction_key_order", &["true", "1"]).one_version(),

@@ -304,6 +304,11 @@ impl Options {
         check_kept_path("db_log_dir", &self.db.db_log_dir)?;
         self.db.db_paths.check("db_paths")?;
         self.cf.validate()?;
+        if self.db.allow_mmap_reads && self.db.use_direct_reads {
+            return Err(Error::invalid_argument(
+                "allow_mmap_reads and use_direct_reads exclude each other; unset one of them",
+            ));
+        }
         let shares_cache = self.block_cache.is_some() || self.blob_cache.is_some();
         if shares_cache && matches!(self.memory_budget, MemoryBudget::Bytes(_)) {
             return Err(Error::invalid_argument(

@@ -1,9 +1,9 @@
-//! Distinguishes files that this user may not read from files that are lost.
+//! Distinguishes files that this user may not read, or has no key for, from files that are lost.
 
 use std::path::Path;
 
 use super::directory::Directory;
-use crate::base::{Result, file_name};
+use crate::base::{Result, SubCode, file_name};
 use crate::env::{FileSystem, IoMode};
 
 /// Checks that this process may read every file that was found, and CURRENT. Otherwise what they
@@ -11,7 +11,7 @@ use crate::env::{FileSystem, IoMode};
 ///
 /// # Errors
 /// `IoError` of the first file that the system refuses to this user, or for want of descriptors or
-/// memory.
+/// memory; `InvalidArgument` if one is encrypted with another key.
 pub(super) fn check_permitted(
     fs: &dyn FileSystem,
     database: &Path,
@@ -24,7 +24,9 @@ pub(super) fn check_permitted(
     let paths = listed.map(|listed| listed.path.clone());
     for path in std::iter::once(file_name::current(database)).chain(paths) {
         match fs.open_random_access(&path, IoMode::Buffered) {
-            Err(error) if error.is_refused() => return Err(error),
+            Err(error) if error.is_refused() || error.subcode() == SubCode::WrongKey => {
+                return Err(error);
+            }
             // Whatever else is wrong with a file, it does not keep others from being saved.
             _ => {}
         }

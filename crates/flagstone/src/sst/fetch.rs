@@ -16,6 +16,7 @@ use super::cached::{BlockCache, CachedBlock, Slim, Whereabouts};
 use super::filter::Filter;
 use super::format::{BlockHandle, Footer, TRAILER_SIZE};
 use super::heap;
+use super::protection::BlockSums;
 use super::read_cache_hits::{ReadCacheHits, Tier};
 use super::readahead::Readahead;
 use super::second_tier::{CompressedCache, Form, StoredBlock};
@@ -48,6 +49,8 @@ pub(super) struct BlockSource {
     pub dictionary: Option<DecompressionDictionary>,
     /// What data blocks have for their guides.
     pub guide: GuideRoom,
+    /// The checksums of data blocks in memory, if they have some.
+    pub sums: Option<Box<BlockSums>>,
     /// The last bytes of the file while it is being opened; empty afterwards.
     pub tail: Vec<u8>,
 }
@@ -360,7 +363,7 @@ impl BlockSource {
             {
                 perf::hit(BlockKind::Data, || block.memory_usage());
                 seen.note(&block);
-                return Ok(block);
+                return self.check_in_memory(handle, &block).map(|()| block);
             }
         }
         self.load_data_block(handle, settings, readahead)
@@ -415,6 +418,7 @@ impl BlockSource {
             self.cache.as_ref().and_then(|cache| cache.peek(key))
         {
             read_cache_hits.note(Some(Tier::First));
+            self.check_in_memory(handle, &block)?;
             return Ok(block);
         }
         let is_in_second = self.second_tier.as_ref().is_some_and(|second| second.holds(key));
@@ -483,10 +487,10 @@ impl BlockSource {
         self.accept_data_block(bytes, handle, settings).map(Some)
     }
 
-    /// A data block, if it is cached; its guide is asked for.
+    /// A data block, if it is cached and has no checksum; its guide is asked for.
     #[inline]
     pub fn cached_data_block(&self, (handle, seen): (BlockHandle, &Whereabouts)) -> Option<Block> {
-        let cache = self.cache.as_ref()?;
+        let cache = self.cache.as_ref().filter(|_| self.sums.is_none())?;
         let is_on_its_way = seen.prefetch_block(false);
         let Some(CachedBlock::Slim(Slim::Data(block))) =
             cache.lookup_near(self.cache_key(handle), &seen.slot)
@@ -550,6 +554,7 @@ impl BlockSource {
         settings: &ReadSettings,
     ) -> Result<Block> {
         let block = Block::of(bytes).map_err(|error| self.locate(error, handle))?;
+        self.check_in_memory(handle, &block)?;
         self.keep(
             handle,
             CachedBlock::Slim(Slim::Data(block.clone())),

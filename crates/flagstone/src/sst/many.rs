@@ -139,7 +139,9 @@ pub fn read_missing(
     let mut wanted: Vec<(&Table, BlockHandle)> = Vec::with_capacity(missing.len());
     let mut found_at = Vec::with_capacity(missing.len());
     for (table, one) in missing.iter() {
-        let place = |handle| Some((handle, table.source.place_of(handle, settings).ok()?));
+        // Blocks with checksums may be in memory: a search looks there, and can fail.
+        let source = Some(&table.source).filter(|source| source.sums.is_none());
+        let place = |handle| Some((handle, source?.place_of(handle, settings).ok()?));
         let Some((handle, place)) = one.handle.and_then(place) else {
             found_at.push(None);
             continue;
@@ -193,7 +195,8 @@ impl Table {
     /// The cursor's data block, if any tier of the cache has it; what cannot be decompressed counts
     /// as missing.
     fn block_in_memory(&self, cursor: &IndexCursor, settings: &ReadSettings) -> Option<Block> {
-        let place = cursor.place(self)?;
+        // Blocks with checksums are left to a search that can fail.
+        let place = cursor.place(self).filter(|_| self.source.sums.is_none())?;
         let second = || self.source.in_second_tier(place.0, settings).ok().flatten();
         self.source.cached_data_block(place).or_else(second)
     }

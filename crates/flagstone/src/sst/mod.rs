@@ -22,8 +22,10 @@ mod many;
 mod open;
 mod padding;
 mod properties;
+pub(crate) mod protection;
 mod read_cache_hits;
 mod readahead;
+mod rows;
 mod salvage;
 mod second_tier;
 mod settings;
@@ -47,11 +49,12 @@ pub use open::{global_sequence_offset, read_table_properties};
 pub use properties::{ExternalForm, TableProperties};
 pub use read_cache_hits::{Prepopulate, ReadCacheHits};
 pub use readahead::OwnFile;
+pub use rows::{FoundRow, Row, TableRows};
 pub use salvage::{RemainingEntries, SalvageSettings, TableRemains};
 pub use second_tier::CompressedCache;
 pub use settings::{
-    AutoReadahead, IndexShortening, IterSettings, ReadSettings, SuperBlock, TableBuilderSettings,
-    TableReadSettings,
+    AutoReadahead, BesideBlocks, IndexShortening, IterSettings, ReadSettings, SuperBlock,
+    TableBuilderSettings, TableReadSettings,
 };
 pub use table::{CandidateBlock, LookupKey, Table, Visit};
 pub use verify::BlockFault;

@@ -27,6 +27,7 @@ use super::filter::Filter;
 use super::format::{BlockHandle, FOOTER_SIZE, Footer, IndexType, TRAILER_SIZE, meta_name};
 use super::index::{IndexBlock, PrefixHash};
 use super::properties::{TableProperties, name};
+use super::protection::BlockSums;
 use super::settings::TableReadSettings;
 use super::table::{FilterKind, Table, TableFilter, check_supported};
 
@@ -75,9 +76,19 @@ pub fn global_sequence_offset(file: Arc<dyn RandomAccessFile>, size: u64) -> Res
 /// What reads meta blocks, of a table that is not open.
 fn tail_source(file: Arc<dyn RandomAccessFile>, size: u64) -> Result<BlockSource> {
     let (footer, tail) = read_tail(&*file, size)?;
-    Ok(BlockSource {
+    Ok(uncached(file, size, footer, tail))
+}
+
+/// A file whose blocks are not cached.
+fn uncached(
+    file: Arc<dyn RandomAccessFile>,
+    file_size: u64,
+    footer: Footer,
+    tail: Vec<u8>,
+) -> BlockSource {
+    BlockSource {
         file,
-        file_size: size,
+        file_size,
         footer,
         cache: None,
         second_tier: None,
@@ -85,8 +96,9 @@ fn tail_source(file: Arc<dyn RandomAccessFile>, size: u64) -> Result<BlockSource
         priority: Priority::High,
         dictionary: None,
         guide: GuideRoom::None,
+        sums: None,
         tail,
-    })
+    }
 }
 
 /// Where the properties lie; `None` for a table without any, as LevelDB writes them.
@@ -117,16 +129,11 @@ pub(super) fn open(
     let (footer, tail) = read_tail(&*file, size)?;
     let verify = settings.verify_checksums;
     let mut source = BlockSource {
-        file,
-        file_size: size,
-        footer,
         cache: settings.cache.clone(),
         second_tier: settings.second_tier.clone(),
         cache_id: settings.cache_id,
         priority: if settings.high_priority { Priority::High } else { Priority::Low },
-        dictionary: None,
-        guide: GuideRoom::None,
-        tail,
+        ..uncached(file, size, footer, tail)
     };
     let meta_blocks = read_metaindex(&source, verify)?;
     let find = |name: &str| find(&meta_blocks, name);
@@ -135,6 +142,8 @@ pub(super) fn open(
     let order = settings.comparator.clone();
     let (mut settings, padding) = as_keys_are_stored(settings, &properties)?;
     check_unique_id(&properties, settings.unique_id)?;
+    let beside = std::mem::take(&mut settings.beside_blocks);
+    source.sums = BlockSums::new(beside.checksum_bytes, settings.account.as_ref());
     source.guide = GuideRoom::of_table(properties.num_entries, properties.num_data_blocks);
     if let Some(handle) = find(meta_name::DICTIONARY) {
         let _kind = perf::reading(BlockKind::Dictionary);
@@ -164,6 +173,7 @@ pub(super) fn open(
     };
     source.tail = Vec::new();
     Ok(Table {
+        rows: beside.rows.filter(|_| may_have_rows(&settings.comparator, padding)),
         range_tombstones: Arc::new(range_tombstones),
         has_points,
         num_range_tombstones,
@@ -178,6 +188,11 @@ pub(super) fn open(
         source,
         held: None,
     })
+}
+
+/// Whether a key is found by its bytes, without timestamps.
+fn may_have_rows(order: &Comparator, padding: usize) -> bool {
+    padding == 0 && order.timestamp_size() == 0 && order.tells_bytes_apart()
 }
 
 /// The settings for a table whose keys are stored without their timestamps, and the bytes of one;

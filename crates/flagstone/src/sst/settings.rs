@@ -15,7 +15,17 @@ use super::cached::BlockCache;
 use super::filter::{Filter, FilterPolicy, WrittenBy};
 use super::format::{DEFAULT_FORMAT_VERSION, IndexType};
 use super::read_cache_hits::ReadCacheHits;
+use super::rows::TableRows;
 use super::second_tier::CompressedCache;
+
+/// What of a table is in memory beside its cached blocks.
+#[derive(Clone, Default)]
+pub struct BesideBlocks {
+    /// Where lookups look for rows first.
+    pub rows: Option<TableRows>,
+    /// Bytes of checksum that each data block has in memory, up to 8.
+    pub checksum_bytes: usize,
+}
 
 /// How [`super::Table::open`] opens a file.
 #[derive(Clone)]
@@ -47,6 +57,8 @@ pub struct TableReadSettings {
     pub high_priority: bool,
     /// A filter over the keys of the file, used if it has none of its own.
     pub key_filter: Option<Filter>,
+    /// What is in memory beside the cached blocks.
+    pub beside_blocks: BesideBlocks,
     /// Where the memory of the open table is noted, and of cursors over it.
     pub account: Option<Arc<MemoryAccount>>,
     /// Whether the keys are stored without the timestamps that the order has, also if the file does
@@ -69,6 +81,7 @@ impl Default for TableReadSettings {
             cache_index_and_filter: false,
             high_priority: true,
             key_filter: None,
+            beside_blocks: BesideBlocks::default(),
             account: None,
             is_stripped: false,
         }

@@ -24,6 +24,7 @@ use super::iter::TableIterator;
 use super::open::{pad_tombstones, read_range_tombstones};
 use super::properties::TableProperties;
 use super::readahead::OwnFile;
+use super::rows::TableRows;
 use super::settings::{IterSettings, ReadSettings, TableReadSettings};
 
 /// An open table file. Immutable: any number of threads may read it at once.
@@ -43,6 +44,8 @@ pub struct Table {
     pub(super) num_range_tombstones: u64,
     pub(super) global_sequence: Option<SequenceNumber>,
     pub(super) verify_checksums: bool,
+    /// Where lookups look first, if they do.
+    pub(super) rows: Option<TableRows>,
     /// What the metaindex lists, by name, the metaindex itself included.
     pub(super) meta_blocks: Vec<(String, BlockHandle)>,
     /// What stands for it in the account of memory.

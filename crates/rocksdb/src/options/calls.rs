@@ -98,12 +98,17 @@ impl ReadOptions {
     /// Has no effect: what is read ahead does not depend on bounds.
     pub fn set_auto_readahead_size(&mut self, _v: bool) {}
 
-    /// Has no effect. RocksDB promises no more than to try: a read under way is not cut off.
-    pub fn set_deadline(&mut self, _microseconds: u64) {}
+    /// When a call must have ended, in microseconds since 1970; 0 for no limit. A call that begins
+    /// or reads later fails (`TimedOut`); a read under way is not broken off. Default: 0.
+    pub fn set_deadline(&mut self, microseconds: u64) {
+        self.engine.deadline_us = (microseconds > 0).then_some(microseconds);
+    }
 
-    /// Has no effect. RocksDB hands it to file systems that know timeouts, which the default one
-    /// does not.
-    pub fn set_io_timeout(&mut self, _microseconds: u64) {}
+    /// Microseconds that each read of a file may take; 0 for no limit. One that took longer fails
+    /// (`TimedOut`) when it ends. Default: 0.
+    pub fn set_io_timeout(&mut self, microseconds: u64) {
+        self.engine.io_timeout = (microseconds > 0).then(|| Duration::from_micros(microseconds));
+    }
 
     /// Lets an iterator show what is written after it was made, as it moves on. It cannot move
     /// backwards then. Default: false.

@@ -154,9 +154,9 @@ impl Options {
         self.set_use_direct_io_for_flush_and_compaction(!is_allow);
     }
 
-    /// Has no effect: files are not mapped to be read.
+    /// Reads tables and blob files through memory mappings. Default: false.
     pub fn set_allow_mmap_reads(&mut self, is_enabled: bool) {
-        self.note("allow_mmap_reads", is_enabled);
+        self.db.allow_mmap_reads = is_enabled;
     }
 
     /// Has no effect: tables are not mapped to be written. The WAL is, where the file system can.
@@ -264,8 +264,10 @@ impl Options {
         }
     }
 
-    /// Has no effect: rows are found through the block cache.
-    pub fn set_row_cache(&mut self, _cache: &Cache) {}
+    /// A cache of rows, for lookups of keys that are read often and lie far apart. Default: none.
+    pub fn set_row_cache(&mut self, cache: &Cache) {
+        self.db.row_cache = Some(cache.engine.clone());
+    }
 
     /// Keeps the last level for tables that are ingested below all others. Default: false.
     pub fn set_allow_ingest_behind(&mut self, val: bool) {

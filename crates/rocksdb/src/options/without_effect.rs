@@ -10,7 +10,6 @@ use super::Options;
 /// written, what memtables and caches are made of, and checks that are always made.
 const OTHERS: &[&str] = &[
     "allow_concurrent_memtable_write",
-    "allow_mmap_reads",
     "allow_mmap_writes",
     "avoid_unnecessary_blocking_io",
     "experimental_mempurge_threshold",

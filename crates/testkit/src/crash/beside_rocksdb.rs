@@ -12,10 +12,9 @@ use super::aftermath::{State, list};
 use super::choices::aftermaths;
 use super::disk::Disk;
 use super::examine::{self, Contents};
-use super::life::{Life, grain, options};
+use super::life::{Life, grain, options, world};
 use super::scenarios::{SCENARIOS, Scenario};
 use crate::referee::Referee;
-use crate::steps;
 
 /// Lives a scenario and loses power at `count` of its moments, spread over the whole life, in one
 /// way each that tears the newest WAL at most. Compares what RocksDB finds in each family with what
@@ -96,7 +95,7 @@ fn found_here(
 ) -> Option<Vec<(String, String)>> {
     let mut options = options(scenario, seed);
     let fs: MemoryFileSystem = state.to_memory();
-    options.env = steps::world(Arc::new(fs), 1);
+    options.env = world(scenario, Arc::new(fs), 1);
     options.db.create_if_missing = false;
     let db = match Db::open(scenario.path, &options) {
         Ok(db) => db,

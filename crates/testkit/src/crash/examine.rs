@@ -20,16 +20,18 @@ use flagstone::base::file_name::{self, FileKind};
 use flagstone::base::{Code, Error};
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::read_file;
 use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions, file};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::aftermath::State;
-use super::life::{LIVE_OPTION, Life, options};
+use super::life::{LIVE_OPTION, Life, options, world};
 use super::promises::{Found, Moment, Outcome, Promises};
 use super::scenarios::Scenario;
+use crate::balance;
 use crate::compare::{self, Entries};
 use crate::model::Edit;
-use crate::{balance, remote, steps};
+use crate::remote;
 
 /// Written to what a crash left.
 const LATER: &[u8] = b"~later";
@@ -112,14 +114,17 @@ impl<'a> Examiner<'a> {
             _ => None,
         };
         let newest = state.list(directory).filter_map(number).max()?;
-        let text = state.file(&file_name::options(directory, newest)).expect("it was listed");
+        let path = file_name::options(directory, newest);
+        let stored = state.file(&path).expect("it was listed");
         let read = || {
-            let text = std::str::from_utf8(text).expect("OPTIONS are text");
+            let fs = world(self.scenario, Arc::new(state.to_memory()), 1).fs;
+            let text = read_file(&*fs, &path, u64::MAX).expect("it was listed");
+            let text = String::from_utf8(text).expect("OPTIONS are text");
             let loaded =
-                file::parse(text).unwrap_or_else(|error| panic!("OPTIONS-{newest}: {error}"));
+                file::parse(&text).unwrap_or_else(|error| panic!("OPTIONS-{newest}: {error}"));
             live_option(&loaded.options.cf)
         };
-        Some(*self.read_options.entry(xxh3_128(text)).or_insert_with(read))
+        Some(*self.read_options.entry(xxh3_128(stored)).or_insert_with(read))
     }
 
     /// Opens one database (the original, if the moment of the crash is given) and does what must be
@@ -130,7 +135,7 @@ impl<'a> Examiner<'a> {
         directory: &Path,
         at: Option<Moment>,
     ) -> Option<Found> {
-        self.options.env = steps::world(Arc::new(fs.clone()), 1);
+        self.options.env = world(self.scenario, Arc::new(fs.clone()), 1);
         remote::follow(&mut self.options);
         self.options.db.create_if_missing = false;
         let read = self.reads_first.then(|| Db::open_read_only(directory, &self.options));

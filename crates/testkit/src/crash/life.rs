@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flagstone::db::{Db, ValueWriter};
-use flagstone::env::Env;
+use flagstone::env::{Env, FileSystem};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options,
     WriteOptions,
@@ -18,6 +18,7 @@ use super::promises::{
 };
 use super::record::CrashFs;
 use super::scenarios::Scenario;
+use crate::encrypted::encrypted;
 use crate::generate::Generator;
 use crate::model::{ENTITY, Edit, Model};
 use crate::{compare, remote, settings, steps};
@@ -158,7 +159,8 @@ impl Life {
 
     fn set_world(&mut self) {
         let fs = Arc::new(self.fs.clone());
-        self.options.env = steps::world(fs, self.seed ^ self.fs.changes() as u64);
+        let seed = self.seed ^ self.fs.changes() as u64;
+        self.options.env = world(self.scenario, fs, seed);
         remote::follow(&mut self.options);
     }
 
@@ -567,6 +569,12 @@ const VARIATIONS: &[(&str, &str)] = &[
     ("block_cache", "1000"),
     ("manual_wal_flush", "true"),
 ];
+
+/// The world of a scenario, over these files.
+pub(super) fn world(scenario: &Scenario, fs: Arc<dyn FileSystem>, seed: u64) -> Env {
+    let world = steps::world(fs, seed);
+    if scenario.settings.contains(&(settings::ENCRYPTION, "on")) { encrypted(world) } else { world }
+}
 
 /// The options of a scenario's variant.
 pub(super) fn options(scenario: &Scenario, variant: u64) -> Options {

@@ -78,6 +78,7 @@
 //! | free-writers | three threads as they come: a flush that begins during a sync |
 //! | transactions | commits over families, values in pieces, what is taken back, conflicts, dropped transactions |
 //! | two-phase | transactions that are prepared, and decided before and after flushes, kills and openings |
+//! | encrypted, encrypted-holes, encrypted-long | the like with encrypted files, prefixes that are torn included |
 //! | long | a random history; sampled, not exhausted |
 
 mod aftermath;

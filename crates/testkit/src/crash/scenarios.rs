@@ -265,9 +265,52 @@ pub const SCENARIOS: &[Scenario] = &[
         settings: ROOMY,
         live: free_writers,
     },
+    Scenario { name: "encrypted", path: PATH, families: TWO, settings: ENCRYPTED, live: at_commit },
+    Scenario {
+        name: "encrypted-holes",
+        path: PATH,
+        families: TWO,
+        settings: ENCRYPTED_HOLES,
+        live: holes,
+    },
+    Scenario {
+        name: "encrypted-long",
+        path: PATH,
+        families: THREE,
+        settings: ENCRYPTED_LONG,
+        live: long,
+    },
     Scenario { name: "long", path: PATH, families: THREE, settings: LONG, live: long },
 ];
 
+const ENCRYPTED: &[(&str, &str)] = &[
+    ("encryption", "on"),
+    ("enable_blob_files", "true"),
+    ("blob_commit_min_size", "15"),
+    ("blob_commit_synced_min_size", "0"),
+    ("min_blob_size", "15"),
+    ("blob_file_size", "3000"),
+    ("enable_blob_garbage_collection", "true"),
+    ("blob_garbage_collection_age_cutoff", "1.0"),
+];
+const ENCRYPTED_HOLES: &[(&str, &str)] = &[
+    ("encryption", "on"),
+    ("enable_blob_files", "true"),
+    ("blob_commit_min_size", "30"),
+    ("blob_commit_synced_min_size", "0"),
+    ("min_blob_size", "15"),
+    ("blob_file_size", "3000"),
+    ("max_space_amplification", "1.1"),
+    ("burst_space_amplification", "0"),
+];
+const ENCRYPTED_LONG: &[(&str, &str)] = &[
+    ("encryption", "on"),
+    ("write_buffer_size", "4096"),
+    ("target_file_size_base", "4096"),
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "100"),
+    ("recycle_log_file_num", "1"),
+];
 const WAITING: &[(&str, &str)] =
     &[("min_write_buffer_number_to_merge", "2"), ("max_write_buffer_number", "4")];
 const TOGETHER: &[(&str, &str)] = &[("atomic_flush", "true")];

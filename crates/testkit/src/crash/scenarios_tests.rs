@@ -53,7 +53,9 @@ fn deeds(edit: &VersionEdit) -> Vec<&'static str> {
 #[test]
 fn every_kind_of_file_and_of_edit_is_written() {
     let (mut kinds, mut done, mut removed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for scenario in SCENARIOS {
+    // Of encrypted files nothing is to be read from the changes.
+    let is_plain = |scenario: &&Scenario| !scenario.settings.contains(&("encryption", "on"));
+    for scenario in SCENARIOS.iter().filter(is_plain) {
         let (_, changes) = Life::live(scenario, 1).fs.recorded();
         let manifests = MemoryFileSystem::new();
         manifests.create_directory(Path::new("/")).unwrap();

@@ -8,8 +8,8 @@ use flagstone::base::{
 };
 use flagstone::cache::{Cache, CacheSettings};
 use flagstone::sst::{
-    Block, CompressedCache, Footer, IterSettings, LookupKey, Part, ReadSettings, Table,
-    TableProperties, TableReadSettings, plan, read_missing, read_table_properties,
+    BesideBlocks, Block, CompressedCache, Footer, IterSettings, LookupKey, Part, ReadSettings,
+    Table, TableProperties, TableReadSettings, plan, read_missing, read_table_properties,
 };
 
 use super::input::{Input, file_of, ok};
@@ -85,6 +85,10 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
         cache_index_and_filter: how & 64 != 0,
         high_priority: how & 2 != 0,
         key_filter: None,
+        beside_blocks: BesideBlocks {
+            rows: None,
+            checksum_bytes: if how & 128 != 0 { 8 } else { 0 },
+        },
         account: None,
     };
     let Some(table) = ok(Table::open(file_of(bytes), size, settings)) else { return };

@@ -32,3 +32,26 @@ fn an_unknown_text_is_an_error_that_names_it() {
         assert!(error.to_string().contains(text), "{error}");
     }
 }
+
+#[test]
+fn a_range_is_covered_by_a_prefix_only_if_all_its_keys_have_it() {
+    let covers = |extractor: &PrefixExtractor, first: &str, end: &str| {
+        extractor.covers(first.as_bytes(), end.as_bytes(), &Comparator::Bytewise)
+    };
+    let fixed = PrefixExtractor::FixedPrefix(2);
+    assert!(covers(&fixed, "ab", "ab"));
+    assert!(covers(&fixed, "ab1", "ab9"));
+    assert!(covers(&fixed, "ab1", "ac"));
+    assert!(!covers(&fixed, "ab1", "ac1"), "keys that begin with ac lie between");
+    assert!(!covers(&fixed, "ab1", "ad"));
+    assert!(!covers(&fixed, "a", "ab"), "the first key has no prefix");
+    assert!(!covers(&fixed, "ab1", "b"));
+    let capped = PrefixExtractor::CappedPrefix(2);
+    assert!(covers(&capped, "ab1", "ac"));
+    assert!(!covers(&capped, "a", "b"), "prefixes that are not full may begin others");
+    let reverse = Comparator::ReverseBytewise;
+    assert!(fixed.covers(b"ab9", b"ab1", &reverse));
+    assert!(!fixed.covers(b"ab9", b"ac", &reverse));
+    assert!(fixed.covers(b"a\xff7", b"b\x00", &Comparator::Bytewise));
+    assert!(!fixed.covers(b"\xff\xff", b"\x00\x00", &Comparator::Bytewise));
+}

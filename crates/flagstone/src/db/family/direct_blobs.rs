@@ -9,7 +9,7 @@ use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{FileNumber, Result};
 use crate::blob::{BlobAppender, BlobFileReader, BlobFileSummary, BlobIndexes, NewBlob};
 use crate::db::family::Family;
-use crate::env::{RandomAccessFile, WritableFile, read_until_end};
+use crate::env::{BoundedFile, RandomAccessFile, WritableFile, read_until_end};
 use crate::manifest::BlobFileClaim;
 
 /// A blob file that holds values of one memtable, until the memtable's flush registers it. Its name
@@ -71,7 +71,8 @@ impl DirectFile {
 
     /// A reader of it as it is now.
     pub(in crate::db) fn reader(&self, family: &Family) -> Arc<BlobFileReader> {
-        let reader = BlobFileReader::of_own(self.file.clone(), family.id, self.compression, None);
+        let file = self.read_file();
+        let reader = BlobFileReader::of_own(file, family.id, self.compression, None);
         Arc::new(reader.with_order(family.comparator()))
     }
 
@@ -96,6 +97,11 @@ impl DirectFile {
 
     pub(in crate::db) fn file(&self) -> &Arc<dyn WritableFile> {
         &self.file
+    }
+
+    /// The file, for readers.
+    pub(in crate::db) fn read_file(&self) -> Arc<dyn RandomAccessFile> {
+        Arc::new(BoundedFile(self.file.clone()))
     }
 
     /// Syncs it, before it is sealed or then.

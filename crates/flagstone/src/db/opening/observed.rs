@@ -1,14 +1,38 @@
-//! Opening with listeners that are told of single reads and writes of files.
+//! Opening with files around those of the environment: for listeners that are told of single reads
+//! and writes, and for writes that are handed over with checksums.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::env::{FileObserver, FileOperation, FileOperationInfo, ObservedFiles};
+use crate::env::{
+    ChecksumHandoff, FileObserver, FileOperation, FileOperationInfo, HandedFiles, ObservedFiles,
+};
 use crate::options::{EventListener, Listeners, Options};
 
+/// The options with whatever files they ask for around those of the environment.
+pub(in crate::db) fn with_files_around(options: &Options) -> Cow<'_, Options> {
+    // Closest to the environment, which is to have the checksums.
+    let handed = with_handed_files(options);
+    match with_observed_files(&handed) {
+        Cow::Owned(observed) => Cow::Owned(observed),
+        Cow::Borrowed(_) => handed,
+    }
+}
+
+/// The options with files that hand checksums over, if any do.
+fn with_handed_files(options: &Options) -> Cow<'_, Options> {
+    if options.checksum_handoff == ChecksumHandoff::NONE {
+        return Cow::Borrowed(options);
+    }
+    let mut options = options.clone();
+    let handed = HandedFiles::new(options.env.fs.clone(), options.checksum_handoff);
+    options.env = options.env.with_fs(Arc::new(handed));
+    Cow::Owned(options)
+}
+
 /// The options with files that report to those listeners that want to be told, if any do.
-pub(in crate::db) fn with_observed_files(options: &Options) -> Cow<'_, Options> {
+fn with_observed_files(options: &Options) -> Cow<'_, Options> {
     let wants = |listener: &&Arc<dyn EventListener>| {
         catch_unwind(AssertUnwindSafe(|| listener.should_be_notified_on_file_io())).unwrap_or(false)
     };

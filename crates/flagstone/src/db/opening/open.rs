@@ -24,7 +24,7 @@ use crate::db::jobs::tracking;
 use crate::db::open_files;
 use crate::db::opening::following::check_no_follower;
 use crate::db::opening::moving::{at_one_time, hold_files};
-use crate::db::opening::observed::with_observed_files;
+use crate::db::opening::observed::with_files_around;
 use crate::db::opening::replayed::ProgressMeter;
 use crate::db::opening::wal_directory::{check_newest_wal, check_wals_are_not_here};
 use crate::db::settings::{data_paths, memtable_settings};
@@ -133,7 +133,7 @@ impl Db {
         options.check_wal_codec()?;
         check_families(&wanted, ColumnFamilyOptions::validate_for_writing)?;
         let wanted = within(wanted, options);
-        let options = &*with_observed_files(options);
+        let options = &*with_files_around(options);
         let inner = Opening { path, options, wanted, read_only: false }.run()?;
         // The workers that did start hold the engine, and with it the lock of the directory.
         inner.jobs.start_workers().inspect_err(|_| drop(inner.close()))?;
@@ -148,7 +148,7 @@ impl Db {
         wanted: impl Fn() -> Result<Wanted>,
     ) -> Result<Self> {
         options.validate()?;
-        let options = &*with_observed_files(options);
+        let options = &*with_files_around(options);
         let inner = at_one_time(path, options, |options| {
             let wanted = wanted()?;
             check_families(&wanted, ColumnFamilyOptions::validate)?;

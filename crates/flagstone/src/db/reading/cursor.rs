@@ -116,17 +116,20 @@ pub(super) fn make_cursor(
     let (sources, tombstones) = sources(tables, options, family, &current, snapshot, &bounds)?;
     let same_prefix: Option<PrefixExtractor> =
         if options.prefix_same_as_start { family_options.prefix_extractor.clone() } else { None };
+    let auto_prefix = auto_prefix(options, family, &family_options);
     let settings = DbIterSettings {
         comparator: family.comparator().clone(),
         snapshot,
         merge_operator: family_options.merge_operator.clone(),
         bounds,
         same_prefix,
+        auto_prefix,
         max_sequential_skips,
         // They know of keys that are gone for good, not as of a timestamp.
         dead_ranges: (as_of.is_none()
             && !options.ignore_range_deletions
-            && !options.prefix_same_as_start)
+            && !options.prefix_same_as_start
+            && !options.auto_prefix_mode)
             .then(|| family.dead_ranges.clone()),
         past: current.past,
         max_skippable: options.max_skippable_internal_keys,
@@ -151,10 +154,22 @@ pub(super) fn make_cursor(
         ahead: Mutex::new(CountedReadahead::new(tables.account())),
         asked: Default::default(),
         snapshots: snapshots.clone(),
+        limits: tables.read_limits(options),
     };
     let entries = DbIter::new(settings, merged, view, resolver);
     let made_by = Arc::clone(&family_options);
     Ok(Box::new(Cursor { entries, reusable, made_by, _held: held, live }))
+}
+
+/// By what prefixes seeks are confined where that changes nothing.
+fn auto_prefix(
+    options: &ReadOptions,
+    family: &Family,
+    family_options: &ColumnFamilyOptions,
+) -> Option<PrefixExtractor> {
+    let is_asked = options.auto_prefix_mode && !options.prefix_same_as_start;
+    let may_be = is_asked && family.order.timestamp_size() == 0;
+    family_options.prefix_extractor.clone().filter(|_| may_be)
 }
 
 /// The keys that a scan is limited to, as they are stored: before all their versions.
@@ -324,6 +339,8 @@ fn is_plain(options: &ReadOptions) -> bool {
         && options.iterate_lower_bound.is_none()
         && options.iterate_upper_bound.is_none()
         && !options.prefix_same_as_start
+        && !options.auto_prefix_mode
+        && !options.limits_reads()
         && options.readahead_size == 0
         && options.max_skippable_internal_keys == 0
         && !options.ignore_range_deletions
@@ -365,8 +382,8 @@ fn iter_settings(options: &ReadOptions, family: &Family, bounds: &KeyBounds) -> 
         // A prefix filter is not asked where timestamps follow the keys: it would take them along.
         prefix_same_as_start: has_prefix
             && family.order.timestamp_size() == 0
-            && options.prefix_same_as_start
-            && !options.total_order_seek,
+            && ((options.prefix_same_as_start && !options.total_order_seek)
+                || options.auto_prefix_mode),
         read_cache_hits: None,
         maps_readahead: false,
         notes_readahead: true,

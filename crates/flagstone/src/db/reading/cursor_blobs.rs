@@ -19,7 +19,7 @@ use crate::db::family::{Family, SuperVersion};
 use crate::db::reading::blob_values::BlobPlace;
 use crate::db::reading::read::read_settings;
 use crate::db::tables::Tables;
-use crate::env::Advice;
+use crate::env::{Advice, ReadLimits};
 use crate::iter::{Upcoming, ValueResolver};
 use crate::options::ReadOptions;
 use crate::sst::{BlockCache, CachedBlock, ReadSettings};
@@ -34,6 +34,7 @@ pub(in crate::db) struct CursorBlobs {
     pub(in crate::db) ahead: Mutex<CountedReadahead>,
     pub(in crate::db) asked: Mutex<Asked>,
     pub(in crate::db) snapshots: Arc<SnapshotList>,
+    pub(in crate::db) limits: Option<Arc<ReadLimits>>,
 }
 
 impl ValueResolver for CursorBlobs {
@@ -70,7 +71,12 @@ impl CursorBlobs {
         let settings = read_settings(&self.options);
         let value = match self.tables.cached_blob(place.cached_as, &settings) {
             Ok(Some(value)) => return Ok(value),
-            Ok(None) => self.read_uncached(user_key, place, &settings, upcoming),
+            Ok(None) => match &self.limits {
+                None => self.read_uncached(user_key, place, &settings, upcoming),
+                Some(limits) => {
+                    limits.during(|| self.read_uncached(user_key, place, &settings, upcoming))
+                }
+            },
             Err(error) => Err(error),
         };
         value.inspect_err(|error| self.tables.suspects().add(&self.family, error))

@@ -83,9 +83,20 @@ impl Reader {
         tail_size: usize,
     ) -> Result<Option<PartBeforeTail>> {
         self.check_family(family)?;
+        self.statistics.add(Ticker::KeysRead, 1);
+        self.within(options, || self.part_before_tail(options, family, key, range, tail_size))
+    }
+
+    fn part_before_tail(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+        range: Range<u64>,
+        tail_size: usize,
+    ) -> Result<Option<PartBeforeTail>> {
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
-        self.statistics.add(Ticker::KeysRead, 1);
         let outcome = self.search(options, family, &current, snapshot, key)?.finish();
         if let Outcome::Found(ValueType::BlobIndex, stored) = &outcome
             && let index = BlobIndex::decode(stored).map_err(|error| in_key(error, key))?

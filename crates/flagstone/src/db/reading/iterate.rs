@@ -13,6 +13,7 @@ use crate::db::reading::refresh::AutoRefresh;
 use crate::db::reading::source::Source;
 use crate::db::statistics::{Statistics, Ticker};
 use crate::db::tables::live_cursors::Origin;
+use crate::env::ReadLimits;
 use crate::iter::DbIter;
 use crate::options::ReadOptions;
 
@@ -44,6 +45,9 @@ pub struct Iter {
     pub(in crate::db) cursor: Option<Box<Cursor>>,
     statistics: Arc<Statistics>,
     pub(in crate::db) auto_refresh: Option<Box<AutoRefresh>>,
+    limits: Option<Arc<ReadLimits>>,
+    /// Whether a step is more than one of the cursor: there was, or is, one of these.
+    is_special: bool,
 }
 
 impl fmt::Debug for Iter {
@@ -96,36 +100,44 @@ impl Iter {
 
     /// Moves to the first key.
     pub fn seek_to_first(&mut self) {
-        if self.refresh_before_seek() {
-            self.statistics.add(Ticker::Seeks, 1);
-            self.entries_mut().seek_to_first();
-        }
+        self.within_limits(|iter| {
+            if iter.refresh_before_seek() {
+                iter.statistics.add(Ticker::Seeks, 1);
+                iter.entries_mut().seek_to_first();
+            }
+        });
     }
 
     /// Moves to the last key.
     pub fn seek_to_last(&mut self) {
-        if !self.refuses_to_go_back() && self.refresh_before_seek() {
-            self.statistics.add(Ticker::Seeks, 1);
-            self.entries_mut().seek_to_last();
-        }
+        self.within_limits(|iter| {
+            if !iter.refuses_to_go_back() && iter.refresh_before_seek() {
+                iter.statistics.add(Ticker::Seeks, 1);
+                iter.entries_mut().seek_to_last();
+            }
+        });
     }
 
     /// Moves to the first key at or after `target`.
     pub fn seek(&mut self, target: impl AsRef<[u8]>) {
-        if self.refresh_before_seek() {
-            self.statistics.add(Ticker::Seeks, 1);
-            self.note_seek(false, target.as_ref());
-            self.entries_mut().seek(target.as_ref());
-        }
+        self.within_limits(|iter| {
+            if iter.refresh_before_seek() {
+                iter.statistics.add(Ticker::Seeks, 1);
+                iter.note_seek(false, target.as_ref());
+                iter.entries_mut().seek(target.as_ref());
+            }
+        });
     }
 
     /// Moves to the last key at or before `target`.
     pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) {
-        if !self.refuses_to_go_back() && self.refresh_before_seek() {
-            self.statistics.add(Ticker::Seeks, 1);
-            self.note_seek(true, target.as_ref());
-            self.entries_mut().seek_for_prev(target.as_ref());
-        }
+        self.within_limits(|iter| {
+            if !iter.refuses_to_go_back() && iter.refresh_before_seek() {
+                iter.statistics.add(Ticker::Seeks, 1);
+                iter.note_seek(true, target.as_ref());
+                iter.entries_mut().seek_for_prev(target.as_ref());
+            }
+        });
     }
 
     /// Records a seek, if operations are traced.
@@ -147,8 +159,8 @@ impl Iter {
     /// If the cursor is not valid.
     #[inline]
     pub fn next(&mut self) {
-        if self.auto_refresh.is_some() && self.refresh_before_next() {
-            return;
+        if self.is_special {
+            return self.next_specially();
         }
         self.entries_mut().next();
     }
@@ -159,11 +171,36 @@ impl Iter {
     /// If the cursor is not valid.
     #[inline]
     pub fn prev(&mut self) {
-        if self.auto_refresh.is_some() && (self.refuses_to_go_back() || self.refresh_before_prev())
-        {
-            return;
+        if self.is_special {
+            return self.prev_specially();
         }
         self.entries_mut().prev();
+    }
+
+    #[cold]
+    fn next_specially(&mut self) {
+        self.within_limits(|iter| {
+            if !iter.refresh_before_next() {
+                iter.entries_mut().next();
+            }
+        });
+    }
+
+    #[cold]
+    fn prev_specially(&mut self) {
+        self.within_limits(|iter| {
+            if !(iter.refuses_to_go_back() || iter.refresh_before_prev()) {
+                iter.entries_mut().prev();
+            }
+        });
+    }
+
+    /// Moves within the limits of the options; one that begins too late fails.
+    fn within_limits(&mut self, go: impl FnOnce(&mut Self)) {
+        let Some(limits) = self.limits.clone() else { return go(self) };
+        if let Err(error) = limits.during(|| Ok(go(self))) {
+            self.entries_mut().fail(error);
+        }
     }
 
     /// The current key.
@@ -310,9 +347,14 @@ impl Reader {
         let (current, snapshot) = family.pinned(|| self.read_sequence(options));
         let snapshot = snapshot?;
         let origin = Origin { since_us: self.tables.coarse_us(), made_at };
-        let cursor =
-            make_cursor(&self.tables, &self.snapshots, family, current, snapshot, options, origin)?;
+        let (tables, snapshots) = (&self.tables, &self.snapshots);
+        let cursor = self.within(options, || {
+            make_cursor(tables, snapshots, family, current, snapshot, options, origin)
+        })?;
         let auto_refresh = AutoRefresh::by(options, snapshot);
-        Ok(Iter { cursor: Some(cursor), statistics: self.statistics.clone(), auto_refresh })
+        let limits = tables.read_limits(options);
+        let is_special = auto_refresh.is_some() || limits.is_some();
+        let (cursor, statistics) = (Some(cursor), self.statistics.clone());
+        Ok(Iter { cursor, statistics, auto_refresh, limits, is_special })
     }
 }

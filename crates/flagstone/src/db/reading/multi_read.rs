@@ -88,9 +88,11 @@ impl Reader {
         // not small.
         let mut counted = self.tables.account().measured(MemoryKind::Values);
         let mut bytes = 0;
-        let found = self.multi_search(options, family, keys, |current, keys, found| {
-            bytes += self.finish_together(options, family, current, keys, found, &mut values);
-            counted.set_large(bytes);
+        let found = self.within(options, || {
+            self.multi_search(options, family, keys, |current, keys, found| {
+                bytes += self.finish_together(options, family, current, keys, found, &mut values);
+                counted.set_large(bytes);
+            })
         });
         match found {
             Ok(()) => values,
@@ -126,7 +128,8 @@ impl Reader {
         snapshot: SequenceNumber,
         keys: &[&[u8]],
     ) -> Vec<Result<Outcome<Value>>> {
-        if family.order.timestamp_size() > 0 || options.timestamp.is_some() {
+        let has_rows = self.tables.caches().rows().is_some();
+        if has_rows || family.order.timestamp_size() > 0 || options.timestamp.is_some() {
             let find = |key: &&[u8]| self.search(options, family, current, snapshot, key);
             return keys.iter().map(find).map(|found| found.map(Lookup::finish)).collect();
         }

@@ -29,7 +29,7 @@ use crate::iter::{Lookup, LookupValue, Outcome, ValueResolver};
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
-use crate::sst::{LookupKey, ReadSettings, Table, ValueRef};
+use crate::sst::{FoundRow, LookupKey, ReadSettings, Table, ValueRef};
 
 impl Reader {
     pub(in crate::db) fn get(
@@ -56,7 +56,7 @@ impl Reader {
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
         drop(time);
-        self.lookup(options, family, &current, snapshot, key)
+        self.within(options, || self.lookup(options, family, &current, snapshot, key))
     }
 
     /// [`Self::get`] of a family with timestamps, and the timestamp of what was found.
@@ -70,10 +70,12 @@ impl Reader {
         self.check_family(family)?;
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
-        let FoundAsOf { lookup, timestamp } =
-            search_as_of(self, options, family, &current, snapshot, key)?;
-        let value = self.finish_lookup(options, family, &current, key, lookup)?;
-        Ok(value.map(|value| (value, timestamp)))
+        self.within(options, || {
+            let FoundAsOf { lookup, timestamp } =
+                search_as_of(self, options, family, &current, snapshot, key)?;
+            let value = self.finish_lookup(options, family, &current, key, lookup)?;
+            Ok(value.map(|value| (value, timestamp)))
+        })
     }
 
     fn lookup(
@@ -300,6 +302,17 @@ impl Reader {
         if !table.has_points() {
             return Ok(());
         }
+        if table.has_rows() {
+            match self.row(table, sought, options)? {
+                Some(FoundRow::Absent) => return Ok(()),
+                Some(FoundRow::Row(row, _)) => {
+                    return row.visit(sought.target(), |sequence, kind, value| {
+                        take(lookup, sought, sequence, kind, value)
+                    });
+                }
+                Some(FoundRow::TooLarge) | None => {}
+            }
+        }
         let Some(admitted) = table.admit(sought, &read_settings(options), false)? else {
             return Ok(());
         };
@@ -312,6 +325,49 @@ impl Reader {
         )?;
         note_found(table, lookup, before);
         Ok(())
+    }
+
+    /// What the cache of rows says of a key in a table.
+    fn row(
+        &self,
+        table: &Table,
+        sought: &LookupKey<'_>,
+        options: &ReadOptions,
+    ) -> Result<Option<FoundRow>> {
+        let found = table.row(sought, &read_settings(options))?;
+        let is_hit = matches!(found, Some(FoundRow::Row(_, true)));
+        let ticker = if is_hit { Ticker::RowCacheHits } else { Ticker::RowCacheMisses };
+        self.statistics.add(ticker, 1);
+        Ok(found)
+    }
+
+    /// Passes a table by its row; whether that was possible.
+    #[cold]
+    fn pass_row<'a>(
+        &self,
+        options: &ReadOptions,
+        table: &Table,
+        sought: &LookupKey<'_>,
+        covers: &mut UncheckedTombstones<'a>,
+        own: &mut Option<Tombstones<'a>>,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<bool> {
+        let row = match self.row(table, sought, options)? {
+            Some(FoundRow::Absent) => return Ok(true),
+            Some(FoundRow::Row(row, _)) => row,
+            Some(FoundRow::TooLarge) | None => return Ok(false),
+        };
+        let may_be_covered = own.is_some() || !covers.is_settled();
+        if may_be_covered && covers.seek(own, lookup).is_break() {
+            return Ok(true);
+        }
+        row.visit(sought.target(), |sequence, kind, value| {
+            if covers.reach(own, sequence, lookup).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            take(lookup, sought, sequence, kind, value)
+        })?;
+        Ok(true)
     }
 
     /// Searches the next older table, unless what was passed covers the key.
@@ -335,6 +391,12 @@ impl Reader {
         let _time = perf::time_table();
         let tombstones = tombstones_of(table).filter(|_| !options.ignore_range_deletions);
         let mut own = tombstones.map(|tombstones| Tombstones::Table(tombstones));
+        if table.has_rows() && self.pass_row(options, table, sought, covers, &mut own, lookup)? {
+            if let Some(own) = own {
+                covers.pass(own, lookup);
+            }
+            return Ok(());
+        }
         if table.has_points()
             && let Some(mut admitted) =
                 table.admit(sought, &read_settings(options), filter_first)?

@@ -77,6 +77,19 @@ impl Reader {
         }
     }
 
+    /// Runs a read within the limits of its options.
+    #[inline]
+    pub(super) fn within<T>(
+        &self,
+        options: &ReadOptions,
+        read: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        match self.tables.read_limits(options) {
+            None => read(),
+            Some(limits) => limits.during(read),
+        }
+    }
+
     /// All columns of a key; a plain value is one.
     pub(in crate::db) fn get_entity(
         &self,
@@ -88,8 +101,10 @@ impl Reader {
         self.check_family(family)?;
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
-        let outcome = self.search(options, family, &current, snapshot, key)?.finish();
-        self.finish_columns(options, family, &current, key, outcome)
+        self.within(options, || {
+            let outcome = self.search(options, family, &current, snapshot, key)?.finish();
+            self.finish_columns(options, family, &current, key, outcome)
+        })
     }
 
     /// The columns of several keys, all as of one moment; in the order of the keys.
@@ -101,12 +116,13 @@ impl Reader {
     ) -> Vec<Result<Option<WideColumns>>> {
         self.note_multi_get(family, keys);
         let mut entities = Vec::with_capacity(keys.len());
-        let found = self.multi_search(options, family, keys, |current, keys, found| {
-            let found = keys
-                .iter()
-                .zip(found)
-                .map(|(key, outcome)| self.finish_columns(options, family, current, key, outcome?));
-            entities.extend(found);
+        let found = self.within(options, || {
+            self.multi_search(options, family, keys, |current, keys, found| {
+                let found = keys.iter().zip(found).map(|(key, outcome)| {
+                    self.finish_columns(options, family, current, key, outcome?)
+                });
+                entities.extend(found);
+            })
         });
         match found {
             Ok(()) => entities,
@@ -141,6 +157,16 @@ impl Reader {
     ) -> Result<Vec<Value>> {
         self.statistics.add(Ticker::KeysRead, 1);
         self.check_family(family)?;
+        self.within(options, || self.operands_of(options, family, key, at_most))
+    }
+
+    fn operands_of(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+        at_most: usize,
+    ) -> Result<Vec<Value>> {
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
         let outcome = self.search(options, family, &current, snapshot, key)?.finish();
@@ -201,6 +227,15 @@ impl Reader {
     ) -> Result<Option<ValueReader>> {
         self.note_get(family, key);
         self.check_family(family)?;
+        self.within(options, || self.open_pieces(options, family, key))
+    }
+
+    fn open_pieces(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+    ) -> Result<Option<ValueReader>> {
         let current = family.current.load_full();
         let snapshot = self.read_sequence(options)?;
         let outcome = self.search(options, family, &current, snapshot, key)?.finish();

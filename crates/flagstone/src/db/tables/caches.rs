@@ -23,6 +23,8 @@ pub(in crate::db) struct Caches {
     /// Where values from blob files lie, if not in that.
     blobs: Option<BlobCache>,
     second_tier: Option<Arc<CompressedCache>>,
+    /// Where rows lie, if anywhere, and who this database is there.
+    rows: Option<(Arc<BlockCache>, CacheOwner)>,
     /// What sizes that of blocks, where nobody gave it a size.
     auto: Option<Arc<AutoCache>>,
 }
@@ -81,7 +83,9 @@ impl Caches {
             };
             caches.follow(budget.clone(), now, account, wanted);
         }
-        Self { owner: blocks.new_owner(), blocks, is_shared, blobs, second_tier, auto }
+        let rows = options.row_cache.as_ref().map(|rows| rows.shared().clone());
+        let rows = rows.map(|rows| (rows.clone(), rows.new_owner()));
+        Self { owner: blocks.new_owner(), blocks, is_shared, blobs, second_tier, rows, auto }
     }
 
     /// Of blocks, and of values that have none of their own.
@@ -132,6 +136,11 @@ impl Caches {
         self.blobs.is_some()
     }
 
+    /// Where rows lie, if anywhere, and who this database is there.
+    pub(in crate::db) fn rows(&self) -> Option<&(Arc<BlockCache>, CacheOwner)> {
+        self.rows.as_ref()
+    }
+
     /// The second tier, if there is one.
     pub(in crate::db) fn second_tier(&self) -> Option<&Arc<CompressedCache>> {
         self.second_tier.as_ref()
@@ -146,6 +155,9 @@ impl Drop for Caches {
         }
         if let Some(blobs) = self.blobs.as_ref().filter(|blobs| blobs.is_shared) {
             blobs.cache.erase_all_of(&blobs.owner);
+        }
+        if let Some((rows, owner)) = &self.rows {
+            rows.erase_all_of(owner);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
-use crate::base::{Code, Error};
+use crate::base::{Code, Error, SubCode};
 use crate::db::family::Family;
 use crate::env::is_out_of_descriptors;
 
@@ -45,7 +45,11 @@ impl DamageReports {
 /// Whether an error says that a file is not what was written, or cannot be read, be it only by this
 /// engine.
 pub(in crate::db) fn may_be_damage(error: &Error) -> bool {
-    matches!(error.code(), Code::Corruption | Code::IoError | Code::NotSupported)
+    let is_unreadable =
+        matches!(error.code(), Code::Corruption | Code::IoError | Code::NotSupported)
+            || error.subcode() == SubCode::WrongKey;
+    is_unreadable
+        && error.subcode() != SubCode::MemoryChanged
         && !error.waits_for_space()
         && !is_out_of_descriptors(error)
 }

@@ -15,12 +15,12 @@ use crate::db::tables::caches::Caches;
 use crate::db::tables::damage_reports::DamageReports;
 use crate::db::tables::level_files::ReadThrough;
 use crate::db::tables::live_cursors::LiveCursors;
-use crate::env::{Clock, FilePool, IoMode, RandomAccessFile};
+use crate::env::{Clock, FilePool, IoMode, RandomAccessFile, RateLimiter, ReadLimits};
 use crate::manifest::{TableFile, Version};
-use crate::options::{DbSettings, Options};
+use crate::options::{ColumnFamilyOptions, DbSettings, Options, ReadOptions};
 use crate::sst::{
-    Filter, IterSettings, OwnFile, Prepopulate, ReadCacheHits, Table, TableIterator,
-    TableReadSettings,
+    BesideBlocks, Filter, IterSettings, OwnFile, Prepopulate, ReadCacheHits, Table, TableIterator,
+    TableReadSettings, TableRows,
 };
 
 /// `max_open_files` is never taken for less (RocksDB's `SanitizeOptions`).
@@ -52,6 +52,7 @@ pub(crate) struct Tables {
     account: Arc<MemoryAccount>,
     budget: BudgetRule,
     pub(in crate::db) clock: Arc<dyn Clock>,
+    rate_limiter: Option<Arc<RateLimiter>>,
     verify_unique_ids: bool,
     /// How files are opened for reading.
     mode: IoMode,
@@ -79,6 +80,7 @@ impl Tables {
             account,
             budget,
             clock: options.env.clock.clone(),
+            rate_limiter: options.rate_limiter.clone(),
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
             mode: read_mode(options),
             blob_files: Mutex::default(),
@@ -97,6 +99,26 @@ impl Tables {
     /// The cursors that there are.
     pub(in crate::db) fn live_cursors(&self) -> &Arc<LiveCursors> {
         &self.live_cursors
+    }
+
+    /// What limits the reads of a call with these options, if anything does.
+    #[inline]
+    pub(in crate::db) fn read_limits(&self, options: &ReadOptions) -> Option<Arc<ReadLimits>> {
+        if options.limits_reads() { Some(self.new_read_limits(options)) } else { None }
+    }
+
+    #[cold]
+    fn new_read_limits(&self, options: &ReadOptions) -> Arc<ReadLimits> {
+        let timeout_us =
+            options.io_timeout.map(|limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
+        let deadline_us = options.deadline_us.unwrap_or(u64::MAX);
+        let limits =
+            ReadLimits::new(self.clock.clone(), deadline_us, timeout_us.unwrap_or(u64::MAX));
+        let limiter = self.rate_limiter.clone().filter(|limiter| limiter.limits_reads());
+        Arc::new(match limiter.zip(options.rate_limiter_priority) {
+            Some((limiter, priority)) => limits.limited_by(limiter, priority),
+            None => limits,
+        })
     }
 
     /// How late it is, about.
@@ -188,11 +210,21 @@ impl Tables {
             cache_index_and_filter,
             key_filter: key_filter.filter(|_| !cache_index_and_filter),
             high_priority: options.table.cache_index_and_filter_blocks_with_high_priority,
+            beside_blocks: self.beside_blocks(&options),
             account: Some(self.account.clone()),
             ..TableReadSettings::default()
         };
         let table = Table::open(opened, file.meta.size, settings)?;
         Ok(file.opened(table))
+    }
+
+    /// What a table has in memory beside its blocks.
+    fn beside_blocks(&self, options: &ColumnFamilyOptions) -> BesideBlocks {
+        let rows = self.caches.rows();
+        BesideBlocks {
+            rows: rows.map(|(rows, owner)| TableRows::new(rows.clone(), owner.next_file())),
+            checksum_bytes: options.block_protection_bytes_per_key.bytes(),
+        }
     }
 
     /// Whether index and filter of a table that is opened now go to the cache.
@@ -409,7 +441,11 @@ impl Tables {
 
 /// How tables and blob files are opened for reading.
 pub(in crate::db) fn read_mode(options: &Options) -> IoMode {
-    IoMode::direct_if(options.use_direct_reads)
+    if options.allow_mmap_reads {
+        IoMode::Mapped
+    } else {
+        IoMode::direct_if(options.use_direct_reads)
+    }
 }
 
 /// A table's range tombstones, if it has any.

@@ -340,7 +340,7 @@ impl Tree {
             return;
         }
         let needed = needed.min(state.wals.kept_from(|_| false));
-        let recycle = self.context.settings.load().recycled_wals();
+        let recycle = self.context.recycled_wals();
         while let Some(oldest) = state.wals.live.front() {
             if oldest.number >= needed {
                 break;

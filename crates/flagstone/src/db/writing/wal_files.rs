@@ -143,7 +143,7 @@ impl WalFiles {
         }
         let options = wal::WriterOptions {
             // Records that say whose they are, so that recovery can tell where the last one is.
-            recyclable: is_mapped || settings.recycled_wals() > 0,
+            recyclable: is_mapped || self.context.recycled_wals() > 0,
             compression: settings.wal_compression,
             reserves_nothing: !reserves,
             range_syncs: RangeSyncs::new(

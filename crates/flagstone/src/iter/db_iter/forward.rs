@@ -33,6 +33,18 @@ pub(super) fn skipped(is_deletion: bool) -> PerfMetric {
 }
 
 impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
+    /// With automatic prefixes: confines a seek to the prefix of its key, if all keys from there to
+    /// the upper bound have that prefix.
+    pub(super) fn confine_within_bounds(&mut self) {
+        if let Some(extractor) = &self.settings.auto_prefix
+            && let Some(upper) = &self.settings.bounds.upper
+        {
+            let target = self.seek_key.user_key();
+            let is_confined = extractor.covers(target, upper, &self.settings.comparator);
+            self.inner.confine(is_confined);
+        }
+    }
+
     /// Moves to the first visible key from the merged cursor's position on; if asked to, past the
     /// saved key.
     pub(super) fn find_forward(&mut self, past_saved_key: bool) {

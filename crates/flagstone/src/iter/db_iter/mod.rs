@@ -206,6 +206,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             self.seek_key.set(lower, self.settings.snapshot, ValueType::FOR_SEEK);
         }
         let sought = perf::time(PerfMetric::SeekInternalSeekTime);
+        self.confine_within_bounds();
         self.inner.seek(self.seek_key.as_key());
         drop(sought);
         self.find_forward(false);
@@ -254,6 +255,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             self.forward = false;
             if self.shown.on_entry.is_some() {
                 self.save_key();
+            }
+            if self.settings.auto_prefix.is_some() {
+                self.inner.confine(false);
             }
             self.seek_inner_before_saved_key();
         }
@@ -403,6 +407,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         if let Some(extractor) = &self.settings.same_prefix {
             self.prefix = target.and_then(|target| extractor.prefix(target)).map(<[u8]>::to_vec);
             self.inner.confine(self.prefix.is_some());
+        } else if self.settings.auto_prefix.is_some() {
+            self.inner.confine(false);
         }
     }
 

@@ -30,6 +30,8 @@ pub struct DbIterSettings {
     /// and automatic prefix mode leave it unset: they differ in which filters the tables ask, not
     /// in what is shown.
     pub same_prefix: Option<PrefixExtractor>,
+    /// `auto_prefix_mode`: seeks are confined to a prefix where the bounds admit no other.
+    pub auto_prefix: Option<PrefixExtractor>,
     /// After so many hidden versions of a key in a row the cursor seeks past them instead of
     /// stepping.
     pub max_sequential_skips: usize,
@@ -54,6 +56,7 @@ impl DbIterSettings {
             merge_operator: None,
             bounds: KeyBounds::default(),
             same_prefix: None,
+            auto_prefix: None,
             max_sequential_skips: 8,
             dead_ranges: None,
             past: HistoryEpoch::default(),

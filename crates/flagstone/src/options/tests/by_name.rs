@@ -103,10 +103,10 @@ fn a_refusal_says_why() {
             "only the default 'false' is accepted",
         ),
         (
-            "allow_mmap_reads",
+            "allow_mmap_writes",
             "true",
             Code::NotSupported,
-            "supported: option 'allow_mmap_reads': known but not supported",
+            "supported: option 'allow_mmap_writes': known but not supported",
         ),
         ("compression", "kLZ5", Code::InvalidArgument, "kLZ4Compression"),
         ("block_based_table_factory", "{blok_size=1}", Code::InvalidArgument, "'block_size'"),

@@ -91,6 +91,11 @@ impl Block {
         Self::with_guide_room(data, GuideRoom::Many)
     }
 
+    /// [`Self::new`] for a block of few entries, which is found without a guide.
+    pub(in crate::sst) fn small(data: &[u8]) -> Result<Self> {
+        Self::with_guide_room(data, GuideRoom::None)
+    }
+
     fn with_guide_room(data: &[u8], guide: GuideRoom) -> Result<Self> {
         if data.len() > Self::SIZE_MAX {
             return Err(bad("larger than 4 GiB"));

@@ -184,6 +184,7 @@ impl<'a> Survey<'a> {
             priority: Priority::Low,
             dictionary: None,
             guide: GuideRoom::None,
+            sums: None,
             tail: Vec::new(),
         };
         let remains = TableRemains {

@@ -27,8 +27,8 @@ fn options_are_set_by_name() {
     let family = &changed.db.cf;
     assert_eq!((family.write_buffer_size, family.compression_opts.level), (1 << 20, 3));
     assert_eq!(family.compression_opts.max_dict_bytes, 4);
-    let kept = changed.get_options_from_string("allow_mmap_reads=true").unwrap();
-    assert!(options_file(&kept).contains("\n  allow_mmap_reads=true\n"));
+    let kept = changed.get_options_from_string("allow_mmap_writes=true").unwrap();
+    assert!(options_file(&kept).contains("\n  allow_mmap_writes=true\n"));
 }
 
 #[test]

@@ -74,7 +74,7 @@ impl DirectBlobs {
 
         let claim = own.claim.take().expect("until it is committed");
         let file = Arc::new(DirectFile::whole(file, CompressionType::None, summary, false, claim));
-        let reader = file.sealed_reader(file.file().clone(), family, &summary);
+        let reader = file.sealed_reader(file.read_file(), family, &summary);
         self.tables.keep_blob_file(summary.number, reader);
         self.context.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
         Ok((encoded, file))

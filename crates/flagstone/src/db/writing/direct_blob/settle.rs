@@ -77,7 +77,7 @@ impl DirectBlobs {
         let total = file.complete()?;
         self.syncs.sync_direct_files(std::slice::from_ref(file))?;
         let opened = if self.tables.may_read_through_writers_file(&**file.file()) {
-            file.file().clone()
+            file.read_file()
         } else {
             self.tables.open_file(&file.path())?
         };
