@@ -63,10 +63,8 @@ pub fn seeds(name: &str) -> Seeds {
         "blob_index" => vec![blob_index()],
         "block" => with_head(&[0, 3, b'k', b'1', b'2', 200, 0], blocks()),
         "coding" => {
-            vec![
-                [&[8, 0, 1, 2, 3, 4, 5, 6, 7][..], &[0xa5; 40], &[0x81, 1, 0x80, 2, 3, b'a']]
-                    .concat(),
-            ]
+            let tail = [0x81, 1, 0x80, 2, 3, b'a'];
+            vec![[&[8, 0, 1, 2, 3, 4, 5, 6, 7][..], &[0xa5; 40], &tail].concat()]
         }
         "database" | "salvage" => damages(),
         "decompress" => compressed(),

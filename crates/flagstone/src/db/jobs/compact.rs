@@ -335,14 +335,15 @@ impl Jobs {
     fn blob_gc_candidates(&self, job: &CompactionJob) -> BTreeSet<FileNumber> {
         let options = job.family.options.load();
         let settings = BlobGcSettings {
-            enabled: job.blob_gc.unwrap_or(options.enable_blob_garbage_collection),
+            enabled: job.blob_gc.enabled.unwrap_or(options.enable_blob_garbage_collection),
             age_cutoff: job
-                .blob_gc_age_cutoff
+                .blob_gc
+                .age_cutoff
                 .unwrap_or(options.blob_garbage_collection_age_cutoff),
             force_threshold: options.blob_garbage_collection_force_threshold,
         };
         let mut emptied = gc_candidates(&settings, &pick::blob_usage(&job.version));
-        if job.blob_gc != Some(false) {
+        if job.blob_gc.enabled != Some(false) {
             emptied.extend(&job.plan.emptied);
         }
         emptied

@@ -403,13 +403,13 @@ impl Manual<'_> {
         job.trim.clone_from(&self.options.trim);
         job.control.clone_from(&self.options.control);
         job.max_subcompactions = Some(self.options.max_subcompactions).filter(|most| *most > 0);
-        job.blob_gc = match self.options.blob_garbage_collection_policy {
+        job.blob_gc.enabled = match self.options.blob_garbage_collection_policy {
             BlobGarbageCollectionPolicy::Force => Some(true),
             BlobGarbageCollectionPolicy::Disable => Some(false),
             BlobGarbageCollectionPolicy::UseDefault => None,
         };
         let age_cutoff = self.options.blob_garbage_collection_age_cutoff;
-        job.blob_gc_age_cutoff = (0.0..=1.0).contains(&age_cutoff).then_some(age_cutoff);
+        job.blob_gc.age_cutoff = (0.0..=1.0).contains(&age_cutoff).then_some(age_cutoff);
     }
 }
 

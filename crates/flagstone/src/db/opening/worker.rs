@@ -229,7 +229,7 @@ impl Worker<'_> {
         let plan = self.order.plan.resolve(&version)?;
         let mut job = CompactionJob::new(family, version, plan);
         job.is_manual = self.order.is_manual;
-        (job.blob_gc, job.blob_gc_age_cutoff) = self.order.blob_gc;
+        (job.blob_gc.enabled, job.blob_gc.age_cutoff) = self.order.blob_gc;
         job.max_subcompactions = self.order.max_subcompactions;
         job.control.clone_from(&self.options.control);
         job.remote.flushed_until = Some(self.order.flushed_until);

@@ -20,9 +20,7 @@ pub(in crate::db) struct CompactionJob {
     pub(in crate::db) plan: CompactionPlan,
     /// Whether somebody asked for it.
     pub(in crate::db) is_manual: bool,
-    /// Overrides of the family's blob collection settings.
-    pub(in crate::db) blob_gc: Option<bool>,
-    pub(in crate::db) blob_gc_age_cutoff: Option<f64>,
+    pub(in crate::db) blob_gc: BlobCollection,
     /// Overrides the database's setting.
     pub(in crate::db) max_subcompactions: Option<u32>,
     /// Who follows it, and may end it.
@@ -42,6 +40,13 @@ pub(in crate::db) struct CompactionJob {
     /// Versions with newer timestamps go.
     pub(in crate::db) trim: Option<Vec<u8>>,
     pub(in crate::db) remote: Remote,
+}
+
+/// Overrides of the family's settings for blob collection.
+#[derive(Default)]
+pub(in crate::db) struct BlobCollection {
+    pub(in crate::db) enabled: Option<bool>,
+    pub(in crate::db) age_cutoff: Option<f64>,
 }
 
 /// What a compaction service has to do with a compaction.
@@ -67,8 +72,7 @@ impl CompactionJob {
             version,
             plan,
             is_manual: false,
-            blob_gc: None,
-            blob_gc_age_cutoff: None,
+            blob_gc: BlobCollection::default(),
             max_subcompactions: None,
             control: None,
             is_in_vain: AtomicBool::new(false),

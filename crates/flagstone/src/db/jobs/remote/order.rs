@@ -42,7 +42,7 @@ pub(super) fn order_of(jobs: &Jobs, job: &CompactionJob) -> Option<CompactionOrd
         snapshots,
         flushed_until: flushed_until(&job.family, &job.version),
         is_manual: job.is_manual,
-        blob_gc: (job.blob_gc, job.blob_gc_age_cutoff),
+        blob_gc: (job.blob_gc.enabled, job.blob_gc.age_cutoff),
         max_subcompactions: job.max_subcompactions,
     })
 }
