@@ -2,7 +2,8 @@
 //!
 //! Two figures have no value here: `score` is -1, as in RocksDB's manual compactions, and the job
 //! of a deletion is 0. Fields that RocksDB writes for figures that this engine does not keep are
-//! left out, such as the level of an ingested table, processor time and mismatches of single deletions.
+//! left out, such as the level of an ingested table, processor time and mismatches of single
+//! deletions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
