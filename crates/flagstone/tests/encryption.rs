@@ -186,6 +186,7 @@ fn one_file_of_another_key_is_named_and_the_rest_is_readable() {
         let db = Db::open(DB, &options(fs, key, "enable_blob_files=false")).unwrap();
         fill(&db);
         db.flush_all().unwrap();
+        db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
         db.close().unwrap();
     }
     let table = |fs: &MemoryFileSystem| {

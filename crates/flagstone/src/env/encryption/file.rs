@@ -5,10 +5,12 @@
 //!   one has no contents: it is being created, or a crash has cut its prefix off.
 //! - A file that is read while it is created gets its keystream with the first read that finds the
 //!   prefix.
-//! - In a blob file that is only read, a whole [`HOLE_UNIT`] of zeros on the disk is a hole, and
-//!   reads as zeros. (Bytes that are encrypted to so many zeros there are none.) Elsewhere zeros
-//!   are decrypted like any other bytes. At the end of a log that a crash has cut, the first of
-//!   them could be contents that were encrypted to zeros.
+//! - A whole [`UNIT`] of zeros on the disk was never written, or is a hole, and reads as zeros, as
+//!   it does without encryption: the readers of logs tell by zeros what a crash has torn. (That
+//!   bytes are encrypted to so many zeros has a chance of 1 in 2^128.) The last bytes of a file are
+//!   none.
+//! - Limit: a crash after which a file's length outlives its bytes may take the first bytes of a
+//!   unit along with the lost rest, if these were encrypted to zeros (one chance in 4,000).
 
 use std::ops::Range;
 use std::path::Path;
@@ -22,14 +24,14 @@ use crate::base::file_name::FileKind;
 use crate::base::{Error, Result, SubCode};
 use crate::env::{Advice, AlignedBuffer, AnyFile, FileAround, Metadata, read_until_end};
 
-/// The unit of holes: the blocks of all file systems are multiples of it.
-const HOLE_UNIT: u64 = 512;
+/// Bytes that are lost or kept together: sectors and blocks of all disks are multiples of it.
+const UNIT: u64 = 16;
 
 /// How every CURRENT begins.
 const CURRENT_BEGINS: &[u8] = b"MANIFEST-";
 
 const SHIFT: u64 = PREFIX_SIZE as u64;
-const _: () = assert!(SHIFT.is_multiple_of(HOLE_UNIT));
+const _: () = assert!(SHIFT.is_multiple_of(UNIT));
 
 /// The keystream of an existing file; `None` while it has no contents.
 ///
@@ -112,19 +114,14 @@ pub(super) struct EncryptedFile {
     file: AnyFile,
     cipher: Arc<dyn BlockCipher>,
     keystream: OnceLock<Keystream>,
-    may_have_holes: bool,
 }
 
 impl EncryptedFile {
     /// `file`, whose keystream is known or not yet.
     pub fn new(file: AnyFile, cipher: Arc<dyn BlockCipher>, keystream: Option<Keystream>) -> Self {
-        let is_read = matches!(file, AnyFile::RandomAccess(_) | AnyFile::Reclaimable(_));
-        let name = file.path().file_name().and_then(|name| name.to_str());
-        let kind = name.and_then(FileKind::parse);
-        let may_have_holes = is_read && matches!(kind, Some(FileKind::Blob(_)));
         let known = OnceLock::new();
         keystream.into_iter().for_each(|keystream| drop(known.set(keystream)));
-        Self { file, cipher, keystream: known, may_have_holes }
+        Self { file, cipher, keystream: known }
     }
 
     fn keystream(&self) -> Result<Option<&Keystream>> {
@@ -158,16 +155,14 @@ impl EncryptedFile {
 
     /// Decrypts what was read at `offset` of the file on the disk.
     fn decrypt(&self, keystream: &Keystream, offset: u64, data: &mut [u8]) -> Result<()> {
-        if !self.may_have_holes {
-            keystream.apply(offset, data);
-            return Ok(());
-        }
         let (mut begin, mut at) = (0, 0);
         while at < data.len() {
             let place = offset + at as u64;
-            let unit = place - place % HOLE_UNIT;
-            let end = data.len().min(at + (unit + HOLE_UNIT - place) as usize);
-            if data[at..end].iter().all(|byte| *byte == 0) && self.is_hole(unit)? {
+            let unit = place - place % UNIT;
+            let end = data.len().min(at + (unit + UNIT - place) as usize);
+            let is_whole = end - at == UNIT as usize;
+            let are_zeros = data[at..end].iter().all(|byte| *byte == 0);
+            if are_zeros && (is_whole || self.is_hole(unit)?) {
                 keystream.apply(offset + begin as u64, &mut data[begin..at]);
                 begin = end;
             }
@@ -179,7 +174,7 @@ impl EncryptedFile {
 
     /// Whether a unit, of which some bytes are zeros, has no others.
     fn is_hole(&self, unit: u64) -> Result<bool> {
-        let mut whole = [0; HOLE_UNIT as usize];
+        let mut whole = [0; UNIT as usize];
         let read = read_all(&self.file, unit, &mut whole)?;
         Ok(read == whole.len() && whole.iter().all(|byte| *byte == 0))
     }
@@ -226,8 +221,8 @@ impl FileAround for EncryptedFile {
 
     /// Whole units only, so that they read as zeros.
     fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
-        let start = range.start.next_multiple_of(HOLE_UNIT);
-        let end = range.end - range.end % HOLE_UNIT;
+        let start = range.start.next_multiple_of(UNIT);
+        let end = range.end - range.end % UNIT;
         if start >= end {
             return Ok(true);
         }

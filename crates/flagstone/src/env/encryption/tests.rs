@@ -218,12 +218,12 @@ fn holes_of_blob_files_read_as_zeros() {
     let path = world.write("000009.blob", &text(8000));
     let file = world.env.fs.open_reclaimable(&path).unwrap();
     assert!(file.punch_hole(1000..3100).unwrap());
-    assert!(file.punch_hole(4000..4100).unwrap(), "there is no whole unit in it");
+    assert!(file.punch_hole(4001..4030).unwrap(), "there is no whole unit in it");
     let mut expected = text(8000);
-    expected[1024..3072].fill(0);
+    expected[1008..3088].fill(0);
     assert_eq!(world.read(&path).unwrap(), expected);
     let read = world.env.fs.open_random_access(&path, IoMode::Buffered).unwrap();
-    for (from, length) in [(1020, 8), (1023, 1), (1024, 1), (2000, 100), (3071, 2), (3072, 1)] {
+    for (from, length) in [(1004, 8), (1007, 1), (1008, 1), (2000, 100), (3087, 2), (3088, 1)] {
         let mut buffer = vec![7; length];
         assert_eq!(read.read_at(from as u64, &mut buffer).unwrap(), length);
         assert_eq!(buffer, expected[from..from + length], "{from}");
@@ -231,15 +231,30 @@ fn holes_of_blob_files_read_as_zeros() {
 }
 
 #[test]
-fn bytes_that_are_encrypted_to_zeros_are_no_hole() {
+fn the_end_of_a_file_is_no_hole() {
     let world = World::new();
-    let path = world.write("000009.blob", &[0; 300]);
+    let path = world.write("000008.log", &[0; 42]);
     // What is on the disk is the keystream; combined with itself it is zeros.
     let stream = world.raw(&path)[4096..].to_vec();
     let file = world.env.fs.reopen_writable(&path).unwrap();
-    file.write_at(0, &stream).unwrap();
-    assert_eq!(world.raw(&path)[4096..], [0; 300]);
-    assert_eq!(world.read(&path).unwrap(), stream, "the file ends within the unit");
+    file.write_at(32, &stream[32..]).unwrap();
+    assert_eq!(world.raw(&path)[4096 + 32..], [0; 10]);
+    assert_eq!(world.read(&path).unwrap()[32..], stream[32..], "the file ends within the unit");
+}
+
+#[test]
+fn what_was_never_written_reads_as_zeros() {
+    let world = World::new();
+    let path = world.write("MANIFEST-000004", &text(100));
+    let mut raw = world.raw(&path);
+    raw[4096 + 32..4096 + 64].fill(0);
+    raw.resize(4096 + 140, 0);
+    world.set_raw(&path, raw);
+    let found = world.read(&path).unwrap();
+    assert_eq!(found[..32], text(100)[..32]);
+    assert_eq!(found[32..64], [0; 32]);
+    assert_eq!(found[64..96], text(100)[64..96]);
+    assert_eq!(found[112..128], [0; 16]);
 }
 
 #[test]
