@@ -82,6 +82,7 @@ static int on_wait(void* state, const char* id, char** result, size_t* result_le
         options, s->db, s->output, s->input, s->input_len, result_len, worker, &error);
     CHECK(none == NULL && error != NULL && strstr(error, "Not implemented") != NULL);
     rocksdb_free(error);
+    error = NULL;
     rocksdb_open_and_compact_options_destroy(options);
     rocksdb_open_and_compact_canceled_destroy(canceled);
     rocksdb_compaction_service_options_override_destroy(worker);

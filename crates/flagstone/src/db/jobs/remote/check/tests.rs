@@ -127,9 +127,9 @@ fn what_cannot_be_is_refused() {
         ("another order", |result| result.token = [8; 16]),
         ("more than files", |result| result.changes.log_number = Some(FileNumber(3))),
         ("more than files", |result| result.changes.delete_file(2, FileNumber(2))),
-        ("file 15", |result| result.changes.new_files[0].1.number = FileNumber(15)),
-        ("file 11", |result| result.changes.new_files[0].1.number = FileNumber(11)),
-        ("file 10", |result| result.files[0].size = 11),
+        ("file 000015", |result| result.changes.new_files[0].1.number = FileNumber(15)),
+        ("file 000011", |result| result.changes.new_files[0].1.number = FileNumber(11)),
+        ("file 000010", |result| result.files[0].size = 11),
         ("no table and no blob file", |result| {
             result.files.push(SummedOutput { number: FileNumber(13), size: 1, sum: 0 });
         }),
@@ -145,7 +145,7 @@ fn what_cannot_be_is_refused() {
         ("bounds that cannot be", |result| result.changes.new_files[1].1.largest = bound("d")),
         ("overlap", |result| result.changes.new_files[0].1.largest = bound("f")),
         ("sequence numbers", |result| result.changes.new_files[0].1.largest_seqno = 10),
-        ("blob file 4, which does not exist", |result| {
+        ("blob file 000004, which does not exist", |result| {
             result.changes.new_files[0].1.oldest_blob_file = Some(FileNumber(4));
         }),
         ("more garbage", |result| result.changes.blob_file_garbages[0].count = 5),
