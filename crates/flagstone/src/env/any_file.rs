@@ -175,6 +175,10 @@ impl AnyFile {
         self.read().metadata()
     }
 
+    pub fn is_unwritten(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        self.read().is_unwritten(offset, bytes)
+    }
+
     pub fn share(&self) -> Result<bool> {
         self.read().share()
     }

@@ -104,6 +104,10 @@ pub trait FileAround: Send + Sync {
         self.inner().metadata()
     }
 
+    fn is_unwritten(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        self.inner().is_unwritten(offset, bytes)
+    }
+
     fn share(&self) -> Result<bool> {
         self.inner().share()
     }
@@ -136,6 +140,10 @@ impl<F: FileAround> RandomAccessFile for F {
 
     fn metadata(&self) -> Result<Metadata> {
         FileAround::metadata(self)
+    }
+
+    fn is_unwritten(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        FileAround::is_unwritten(self, offset, bytes)
     }
 
     fn share(&self) -> Result<bool> {

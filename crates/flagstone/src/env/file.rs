@@ -82,6 +82,16 @@ pub trait RandomAccessFile: Send + Sync {
         filled
     }
 
+    /// Whether nothing was ever written where `bytes` were read, from `offset` on, since the file
+    /// grew there: what a power loss takes of a write. Such bytes are zeros, unless an
+    /// implementation changes what it reads.
+    ///
+    /// # Errors
+    /// As [`RandomAccessFile::read_at`].
+    fn is_unwritten(&self, _offset: u64, bytes: &[u8]) -> Result<bool> {
+        Ok(bytes.iter().all(|byte| *byte == 0))
+    }
+
     /// What is known of the open file, even if its name was removed or taken by another file: at
     /// least its size.
     ///

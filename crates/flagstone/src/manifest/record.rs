@@ -229,7 +229,7 @@ pub fn is_torn_end(file: &dyn RandomAccessFile, damage: &Damage) -> Result<bool>
         // Its writer has gone on meanwhile.
         return Ok(true);
     }
-    let may_be_torn = (is_cut || has_hole(damage.offset, &rest)) && !holds_records(&rest);
+    let may_be_torn = (is_cut || has_hole(file, damage.offset, &rest)?) && !holds_records(&rest);
     Ok(may_be_torn
         && !wal::has_unknown_type(&rest)
         && !is_whole_but_for_a_bit(damage.offset, &rest))
@@ -260,12 +260,18 @@ fn rest_of_block(file: &dyn RandomAccessFile, offset: u64) -> Result<Vec<u8>> {
 }
 
 /// Whether pieces of a write are missing from these bytes, which begin at `offset`.
-fn has_hole(offset: u64, bytes: &[u8]) -> bool {
+fn has_hole(file: &dyn RandomAccessFile, offset: u64, bytes: &[u8]) -> Result<bool> {
     // The first piece ends where one does in the file.
     let first = (PIECE - offset as usize % PIECE).min(bytes.len());
     let (first, others) = bytes.split_at(first);
-    let is_missing = |piece: &[u8]| piece.iter().all(|byte| *byte == 0);
-    is_missing(first) || others.chunks(PIECE).any(is_missing)
+    let mut at = offset;
+    for piece in std::iter::once(first).chain(others.chunks(PIECE)) {
+        if file.is_unwritten(at, piece)? {
+            return Ok(true);
+        }
+        at += piece.len() as u64;
+    }
+    Ok(false)
 }
 
 /// Whether there is an intact record within these bytes of a block, other than those of an atomic

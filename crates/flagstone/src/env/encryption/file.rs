@@ -229,6 +229,13 @@ impl FileAround for EncryptedFile {
         self.file.punch_hole(SHIFT + start..SHIFT + end)
     }
 
+    /// Parts of a unit that were never written are decrypted like any other bytes.
+    fn is_unwritten(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        let mut stored = vec![0; bytes.len()];
+        let read = read_all(&self.file, SHIFT + offset, &mut stored)?;
+        Ok(read == stored.len() && stored.iter().all(|byte| *byte == 0))
+    }
+
     fn size(&self) -> Result<u64> {
         Ok(self.file.size()?.saturating_sub(SHIFT))
     }
