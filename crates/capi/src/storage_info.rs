@@ -63,7 +63,7 @@ fn numbers(kind: FileKind) -> (i32, u64) {
         FileKind::Identity => (8, 0),
         FileKind::Options(number) => (9, number.0),
         FileKind::Blob(number) => (10, number.0),
-        FileKind::Reserve | FileKind::Owner | FileKind::Follower => (5, 0),
+        FileKind::Reserve | FileKind::Owner | FileKind::Follower | FileKind::Figures => (5, 0),
     }
 }
 

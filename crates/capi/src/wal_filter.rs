@@ -98,7 +98,7 @@ fn decision(number: c_int, replaced: Option<Batch>) -> WalDecision {
         // What could not be added to the batch must not get lost.
         (CONTINUE_PROCESSING, Some(batch)) => match batch.checked() {
             Ok(operations) => WalDecision::Replace(operations.clone()),
-            Err(error) => WalDecision::Fail(error),
+            Err(error) => WalDecision::Fail(flagstone::Error::invalid_argument(error.as_ref())),
         },
         (IGNORE_CURRENT_RECORD, _) => WalDecision::LeaveOut,
         (STOP_REPLAY, _) => WalDecision::Stop,

@@ -2,10 +2,6 @@
 //! refused, and everything that works with other files works with these.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the tests stand outside the engine and use the operating system"
-)]
 
 mod common;
 

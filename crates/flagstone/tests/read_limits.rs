@@ -130,7 +130,7 @@ impl World {
     fn read_all(&self, options: &ReadOptions) -> Vec<(&'static str, Result<()>)> {
         let (db, family) = (&self.db, self.db.default_column_family());
         let keys: Vec<_> = (0..40).map(key).collect();
-        let many = db.multi_get_with(options, family, &keys).into_iter();
+        let mut many = db.multi_get_with(options, family, &keys).into_iter();
         let seek = |options: &ReadOptions| -> Result<()> {
             let mut iter = db.iter(options)?;
             iter.seek(key(7));
@@ -158,7 +158,7 @@ impl World {
         vec![
             ("get", db.get_with(options, family, key(1)).map(drop)),
             ("get of a blob", db.get_with(options, family, key(2)).map(drop)),
-            ("multi_get", many.map(|found| found.map(drop)).collect()),
+            ("multi_get", many.try_for_each(|found| found.map(drop))),
             ("entity", db.get_entity(options, family, key(3)).map(drop)),
             ("part", db.get_range(options, family, key(2), 100..200).map(drop)),
             ("seek", seek(options)),

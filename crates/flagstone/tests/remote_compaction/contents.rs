@@ -202,12 +202,12 @@ fn a_family_with_timestamps_loses_what_is_too_old() {
                 db.write(batch).unwrap();
             }
             if !persists {
-                db.increase_full_history_ts_low(&family, &from_u64(time + 1)).unwrap();
+                db.increase_full_history_ts_low(&family, from_u64(time + 1)).unwrap();
             }
             db.flush_all().unwrap();
         }
         if persists {
-            db.increase_full_history_ts_low(&family, &from_u64(3)).unwrap();
+            db.increase_full_history_ts_low(&family, from_u64(3)).unwrap();
         }
         compact(&db).unwrap();
         assert_eq!(remote_and_failed(&db), (true, 0), "{persists}");

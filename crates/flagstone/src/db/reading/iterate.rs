@@ -198,7 +198,11 @@ impl Iter {
     /// Moves within the limits of the options; one that begins too late fails.
     fn within_limits(&mut self, go: impl FnOnce(&mut Self)) {
         let Some(limits) = self.limits.clone() else { return go(self) };
-        if let Err(error) = limits.during(|| Ok(go(self))) {
+        let moved = limits.during(|| {
+            go(self);
+            Ok(())
+        });
+        if let Err(error) = moved {
             self.entries_mut().fail(error);
         }
     }

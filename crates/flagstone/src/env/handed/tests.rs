@@ -2,10 +2,13 @@ use super::*;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{IoMode, WritableFile};
 
-/// A file system that notes the checksums that it is handed.
-struct Noting(MemoryFileSystem, Arc<parking_lot::Mutex<Vec<(u64, usize, Option<u32>)>>>);
+/// Offsets and lengths of writes, and the checksums that came with them.
+type Noted = Arc<parking_lot::Mutex<Vec<(u64, usize, Option<u32>)>>>;
 
-struct NotingFile(AnyFile, Arc<parking_lot::Mutex<Vec<(u64, usize, Option<u32>)>>>);
+/// A file system that notes the checksums that it is handed.
+struct Noting(MemoryFileSystem, Noted);
+
+struct NotingFile(AnyFile, Noted);
 
 impl FileAround for NotingFile {
     fn inner(&self) -> &AnyFile {
