@@ -53,6 +53,8 @@ pub(super) struct Jobs {
     arenas: Arc<ArenaPool>,
     background: Arc<Background>,
     options_file: Arc<OptionsFile>,
+    /// The threads that wait for a compaction service.
+    awaiting: remote::Awaiting,
 }
 
 impl Jobs {
@@ -76,6 +78,7 @@ impl Jobs {
             arenas,
             background: below.background,
             options_file,
+            awaiting: remote::Awaiting::default(),
         }
     }
 }

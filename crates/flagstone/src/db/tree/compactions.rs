@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::sync::{MutexGuard, Ordering};
-use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
 use crate::compaction::pick::{
     BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext, RangePlan, last_level,
 };
@@ -26,6 +26,10 @@ use crate::options::{CompactionControl, CompactionPri};
 
 /// Who waits for another compaction looks so often whether he was canceled.
 const LOOKS_WHETHER_CANCELED: Duration = Duration::from_millis(50);
+
+/// For how long automatic compactions of a family pause after the compaction service has aborted
+/// one, in microseconds.
+const PAUSE_US: u64 = 2_000_000;
 
 impl Tree {
     /// The first plan of a family that wants one, level 0 first; its inputs are marked. So much was
@@ -87,7 +91,7 @@ impl Tree {
 
     fn compaction_of(&self, state: &State, known: &FamilyState) -> Option<CompactionJob> {
         let options = known.family.options.load();
-        if known.family.is_held() || !compacts_by_itself(&options) {
+        if known.family.is_held() || !compacts_by_itself(&options) || self.is_put_off(known) {
             return None;
         }
         let version = known.family.current.load().version.clone();
@@ -107,6 +111,24 @@ impl Tree {
             plan.emptied = live.copied().collect();
         }
         Some(CompactionJob::new(known.family.clone(), version, plan))
+    }
+
+    /// Whether automatic compactions of a family pause. Without threads none does, because no
+    /// thread would look again later.
+    fn is_put_off(&self, known: &FamilyState) -> bool {
+        let until_us = known.compacting.put_off_until_us;
+        until_us > 0 && self.has_workers() && self.context.env.clock.now_us() < until_us
+    }
+
+    /// Begins such a pause if the service has aborted a job that no caller waits for.
+    fn put_off(&self, state: &mut State, job: &CompactionJob) {
+        if job.is_manual || !job.remote.is_put_off.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(known) = state.families.get_mut(&job.family.id) {
+            let now_us = self.context.env.clock.now_us();
+            known.compacting.put_off_until_us = now_us.saturating_add(PAUSE_US);
+        }
     }
 
     /// What the picker needs to know of the moment.
@@ -186,8 +208,14 @@ impl Tree {
             self.context.statistics.add(Ticker::TrivialMoves, 1);
         }
         let before = job.family.current.load().version.clone();
-        told::note_written(self, job, output);
+        if !output.is_remote {
+            told::note_written(self, job, output);
+        }
         self.apply_edits(state, vec![edit], &[(&job.family, output)])?;
+        if output.is_remote {
+            // If it had not fitted, the compaction would be done here.
+            told::note_written(self, job, output);
+        }
         let version = state.versions.family(job.family.id).expect("open").current.clone();
         let outputs = version.levels[job.plan.output_level].iter();
         outputs
@@ -221,13 +249,13 @@ impl Tree {
     }
 
     /// Makes what a compaction has written part of the tree, and lets its inputs go, but for those
-    /// that are set aside; which tables it wrote. Of a family that was dropped, what was written is
-    /// handed back, for nobody needs it.
+    /// that are set aside.
     pub(in crate::db) fn install_or_let_go(
         &self,
         job: &CompactionJob,
         outcome: Result<JobOutput>,
-    ) -> (Result<Vec<FileNumber>>, Option<JobOutput>) {
+    ) -> Installation {
+        let is_remote = outcome.as_ref().is_ok_and(|output| output.is_remote);
         let mut lost = None;
         let mut state = self.state.lock();
         let outcome = outcome.and_then(|output| {
@@ -239,6 +267,22 @@ impl Tree {
             self.install_compaction(&mut state, job, &output)?;
             Ok(output.tables.iter().map(|table| table.number).collect())
         });
+        match outcome {
+            Err(error) if is_remote && error.code() == Code::Corruption => {
+                return Installation::Refused(error);
+            }
+            outcome => self.let_go_after(job, state, outcome, lost),
+        }
+    }
+
+    /// Ends a compaction that is part of the tree, or never will be.
+    fn let_go_after(
+        &self,
+        job: &CompactionJob,
+        mut state: MutexGuard<'_, State>,
+        outcome: Result<Vec<FileNumber>>,
+        lost: Option<JobOutput>,
+    ) -> Installation {
         if outcome.is_err() || lost.is_some() {
             told::note_not_compacted(self, job, &outcome);
         }
@@ -251,6 +295,7 @@ impl Tree {
             .map_or(Vec::new(), |error| damage::set_aside(self, &mut state, job, error));
         damage::note_apart(self, &mut state, job);
         job.release(&mut state, &aside);
+        self.put_off(&mut state, job);
         self.update_stall(&mut state);
         // What failed is tried again by the thread that met that, and in a while: unless it was
         // another's.
@@ -263,7 +308,7 @@ impl Tree {
         }
         // Writers that wait for it need not wait for the opening of its tables as well.
         self.progress.notify_all();
-        (outcome, lost)
+        Installation::Ended { outcome, lost }
     }
 
     /// Begins a compaction that a caller has planned from what there is at this moment, if there is
@@ -579,6 +624,20 @@ pub(in crate::db) fn passes(plan: &CompactionPlan) -> bool {
 /// tell.
 #[derive(Debug, Default)]
 pub(in crate::db) struct FreeSpace(pub(in crate::db) BTreeMap<Arc<Path>, u64>);
+
+/// What became of the output of a compaction.
+pub(in crate::db) enum Installation {
+    /// The inputs may be taken again.
+    Ended {
+        /// The tables that are part of the tree now.
+        outcome: Result<Vec<FileNumber>>,
+        /// What was written for a family that was dropped meanwhile.
+        lost: Option<JobOutput>,
+    },
+    /// A worker has written tables that do not fit. Nothing has changed, and the inputs are still
+    /// marked. The tables are removed after the next change of the MANIFEST.
+    Refused(Error),
+}
 
 /// A job, and where the next piece begins.
 pub(in crate::db) type Piece = (CompactionJob, Option<Vec<u8>>);

@@ -1,8 +1,12 @@
 //! Taking the files of a worker into the database's directories.
 //!
-//! Files are moved, or copied from another device. Each is then read at its place and compared with
-//! the sum that the worker made of what it wrote, and each table is opened: the inputs may go as
-//! soon as the output is installed. Files and directories are synced like those of other jobs.
+//! Files are moved, or copied from another device and from another user. Each is then read at its
+//! place and compared with the sum that the worker made of what it wrote, and each table is opened:
+//! the inputs may go as soon as the output is installed. Files and directories are synced like
+//! those of other jobs.
+//!
+//! A result may name any directory. Nothing is taken from one that belongs to a database. If a
+//! result is refused, files that came from elsewhere than the offered directory go back there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,26 +21,48 @@ use crate::compaction::pick::DeletedRanges;
 use crate::compaction::remote::{CompactionOrder, CompactionResult, SummedOutput};
 use crate::db::jobs::Jobs;
 use crate::db::jobs::remote::check::{self, Sums};
-use crate::db::jobs::remote::{check_wanted, sums};
+use crate::db::jobs::remote::{check_wanted, order, sums};
 use crate::db::tables::tombstones_of;
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::output::{JobCounts, JobOutput};
-use crate::env::{IoMode, NewNames, copy_file};
+use crate::env::{FileSystem, IoMode, NewNames, copy_unsynced};
 use crate::manifest::FileMetadata;
 use crate::options::BackgroundErrorReason;
 use crate::sst::{IterSettings, Table, TableReadSettings};
 
-/// Files that were taken in, and are removed again unless they are kept.
+/// A file that was taken in.
+struct TakenFile {
+    target: PathBuf,
+    source: PathBuf,
+    is_copy: bool,
+}
+
+/// Files that were taken in. Unless they are kept, they go back to their source, or are removed if
+/// that is the directory that was offered.
 struct Taken<'a> {
     jobs: &'a Jobs,
-    files: Vec<PathBuf>,
+    files: Vec<TakenFile>,
+    from_offered: bool,
+}
+
+impl Taken<'_> {
+    fn keep(&mut self) {
+        for file in self.files.drain(..).filter(|file| file.is_copy) {
+            // The service removes what stays.
+            let _ = self.jobs.context.env.fs.remove(&file.source);
+        }
+    }
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        for path in &self.files {
-            // What stays is removed when the database is opened next.
-            let _ = self.jobs.context.env.fs.remove(path);
+        let fs = &*self.jobs.context.env.fs;
+        for TakenFile { target, source, is_copy } in &self.files {
+            let goes_back = !is_copy && !self.from_offered && fs.rename(target, source).is_ok();
+            if !goes_back {
+                // What stays is removed when the database is opened next.
+                let _ = fs.remove(target);
+            }
         }
     }
 }
@@ -59,13 +85,15 @@ pub(super) fn take_in(
         table.padded_bytes = if table.user_timestamps_persisted { 0 } else { size };
     }
     let sums = check::check(order, &job.plan, &job.version, &result)?;
+    check_source(jobs, job, &result.directory)?;
+    let from_offered = result.directory == order::directory_of(jobs, order);
     let mut intake = Intake {
         jobs,
         job,
         sums,
         source: &result.directory,
         names: BTreeMap::new(),
-        taken: Taken { jobs, files: Vec::new() },
+        taken: Taken { jobs, files: Vec::new(), from_offered },
     };
     let mut output = JobOutput { is_remote: true, ..JobOutput::default() };
     let directory = job.family.paths.directory(job.plan.path_id).clone();
@@ -140,16 +168,18 @@ impl Intake<'_> {
         if self.job.plan.temperature.is_known() {
             fs.advise(target, self.job.plan.temperature);
         }
-        self.taken.files.push(target.to_path_buf());
-        match fs.rename(&source, target) {
+        check_size(fs, &source, expected.size)?;
+        let is_copy = !may_move(fs, &source)? || fs.rename(&source, target).is_err();
+        self.taken.files.push(TakenFile { target: target.to_path_buf(), source, is_copy });
+        if is_copy {
+            Sometimes::RemoteOutputCopied.reached();
+            let source = &self.taken.files[self.taken.files.len() - 1].source;
+            let copied = copy_unsynced(fs, source, target, expected.size, false)?;
+            self.poisons(copied.sync())?;
+        } else {
             // A worker's sync is its own machine's word.
-            Ok(()) => self.sync(target)?,
-            Err(error) if error.is_not_found() => return Err(error),
-            Err(_) => {
-                Sometimes::RemoteOutputCopied.reached();
-                copy_file(fs, &source, target, expected.size, false)?;
-                let _ = fs.remove(&source);
-            }
+            let file = fs.reopen_writable(target)?;
+            self.poisons(file.sync())?;
         }
         let running = context.checksums().for_new_file()?;
         let priority = self.job.priority();
@@ -158,11 +188,9 @@ impl Intake<'_> {
         })
     }
 
-    /// Syncs a file that was moved. As for other outputs, a failure poisons, unless the disk is
-    /// full.
-    fn sync(&self, path: &Path) -> Result<()> {
-        let file = self.jobs.context.env.fs.reopen_writable(path)?;
-        file.sync().inspect_err(|error| {
+    /// As for other outputs, a sync that fails poisons, unless the disk is full.
+    fn poisons(&self, synced: Result<()>) -> Result<()> {
+        synced.inspect_err(|error| {
             if error.subcode() != SubCode::NoSpace {
                 self.jobs.tree.fail(BackgroundErrorReason::Compaction, error);
             }
@@ -171,9 +199,46 @@ impl Intake<'_> {
 
     /// Makes the names durable, and keeps the files.
     fn finish(mut self) -> Result<()> {
-        self.names.values().try_for_each(NewNames::sync)?;
-        self.taken.files.clear();
+        self.names.values().try_for_each(|names| self.poisons(names.sync()))?;
+        self.taken.keep();
         Ok(())
+    }
+}
+
+/// # Errors
+/// `Corruption` if files must not be taken from a directory.
+fn check_source(jobs: &Jobs, job: &CompactionJob, source: &Path) -> Result<()> {
+    let (context, fs) = (&jobs.context, &*jobs.context.env.fs);
+    let own = job.family.paths.directories().iter().map(|directory| &**directory);
+    let mut own = own.chain([&*context.path, &*context.wal_directory]);
+    let is_database = own.any(|directory| directory == source)
+        || fs.metadata(&file_name::current(source)).is_ok();
+    if !is_database {
+        return Ok(());
+    }
+    Err(Error::corruption("the result names the directory of a database").at(source))
+}
+
+/// # Errors
+/// `Corruption` if the file has another size; `IoError`.
+fn check_size(fs: &dyn FileSystem, path: &Path, expected: u64) -> Result<()> {
+    let found = fs.metadata(path)?.size;
+    if found == expected {
+        return Ok(());
+    }
+    let message = format!("the file has {found} bytes instead of {expected}");
+    Err(Error::corruption(message).at(path))
+}
+
+/// Whether a file can be synced where it is moved to. One of another user may be readable only.
+///
+/// # Errors
+/// `IoError` if it does not exist.
+fn may_move(fs: &dyn FileSystem, path: &Path) -> Result<bool> {
+    match fs.reopen_writable(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Err(error),
+        Err(_) => Ok(false),
     }
 }
 
