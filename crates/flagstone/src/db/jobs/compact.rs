@@ -24,8 +24,7 @@ use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace, ToldJob, hi
 use crate::db::jobs::part::{self, PartRange, epochs};
 use crate::db::jobs::{Jobs, dropping, output, remote, room, tracking};
 use crate::db::statistics::Ticker;
-use crate::db::tree::compaction_job::CompactionJob;
-use crate::db::tree::compactions::Installation;
+use crate::db::tree::compaction_job::{CompactionJob, Installation};
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::{damage, told};
 use crate::db::writing::direct_blob::DirectInputs;

@@ -7,29 +7,27 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::sync::{MutexGuard, Ordering};
-use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
+use crate::base::{Code, ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
 use crate::compaction::pick::{
     BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext, RangePlan, last_level,
 };
 use crate::db::family::Family;
 use crate::db::settings::{compacts_by_itself, leveled_settings, pick_compaction};
 use crate::db::statistics::Ticker;
-use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
+use crate::db::tree::compaction_job::{
+    CompactionJob, Installation, Piece, check_not_canceled, round_robin_cursor,
+};
 use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::partitioning::cut_before_moving;
 use crate::db::tree::state::State;
-use crate::db::tree::{Tree, damage, paused_work, told};
+use crate::db::tree::{Tree, damage, paused_work, put_off, told};
 use crate::env::Role;
-use crate::manifest::{CompactCursor, TableFile, Version, VersionEdit};
-use crate::options::{CompactionControl, CompactionPri};
+use crate::manifest::{TableFile, Version, VersionEdit};
+use crate::options::CompactionControl;
 
 /// Who waits for another compaction looks so often whether he was canceled.
 const LOOKS_WHETHER_CANCELED: Duration = Duration::from_millis(50);
-
-/// For how long automatic compactions of a family pause after the compaction service has aborted
-/// one, in microseconds.
-const PAUSE_US: u64 = 2_000_000;
 
 impl Tree {
     /// The first plan of a family that wants one, level 0 first; its inputs are marked. So much was
@@ -91,7 +89,10 @@ impl Tree {
 
     fn compaction_of(&self, state: &State, known: &FamilyState) -> Option<CompactionJob> {
         let options = known.family.options.load();
-        if known.family.is_held() || !compacts_by_itself(&options) || self.is_put_off(known) {
+        if known.family.is_held()
+            || !compacts_by_itself(&options)
+            || put_off::is_put_off(self, known)
+        {
             return None;
         }
         let version = known.family.current.load().version.clone();
@@ -111,24 +112,6 @@ impl Tree {
             plan.emptied = live.copied().collect();
         }
         Some(CompactionJob::new(known.family.clone(), version, plan))
-    }
-
-    /// Whether automatic compactions of a family pause. Without threads none does, because no
-    /// thread would look again later.
-    fn is_put_off(&self, known: &FamilyState) -> bool {
-        let until_us = known.compacting.put_off_until_us;
-        until_us > 0 && self.has_workers() && self.context.env.clock.now_us() < until_us
-    }
-
-    /// Begins such a pause if the service has aborted a job that no caller waits for.
-    fn put_off(&self, state: &mut State, job: &CompactionJob) {
-        if job.is_manual || !job.remote.is_put_off.load(Ordering::Relaxed) {
-            return;
-        }
-        if let Some(known) = state.families.get_mut(&job.family.id) {
-            let now_us = self.context.env.clock.now_us();
-            known.compacting.put_off_until_us = now_us.saturating_add(PAUSE_US);
-        }
     }
 
     /// What the picker needs to know of the moment.
@@ -295,7 +278,7 @@ impl Tree {
             .map_or(Vec::new(), |error| damage::set_aside(self, &mut state, job, error));
         damage::note_apart(self, &mut state, job);
         job.release(&mut state, &aside);
-        self.put_off(&mut state, job);
+        put_off::note_put_off(self, &mut state, job);
         self.update_stall(&mut state);
         // What failed is tried again by the thread that met that, and in a while: unless it was
         // another's.
@@ -597,16 +580,6 @@ impl Tree {
     }
 }
 
-/// Where the next compaction of the start level begins, if its tables take turns.
-fn round_robin_cursor(job: &CompactionJob) -> Option<CompactCursor> {
-    let level = job.plan.start_level();
-    if level == 0 || job.family.options.load().compaction_pri != CompactionPri::RoundRobin {
-        return None;
-    }
-    let last = job.plan.inputs[0].files.last()?;
-    Some(CompactCursor { level, key: last.meta.largest.clone() })
-}
-
 fn bytes_of_blobs(version: &Version, files: &BTreeSet<FileNumber>) -> u64 {
     let known = files.iter().filter_map(|number| version.blob_files.get(number));
     known.map(|blob| blob.file.meta.total_bytes).fold(0, u64::saturating_add)
@@ -624,20 +597,3 @@ pub(in crate::db) fn passes(plan: &CompactionPlan) -> bool {
 /// tell.
 #[derive(Debug, Default)]
 pub(in crate::db) struct FreeSpace(pub(in crate::db) BTreeMap<Arc<Path>, u64>);
-
-/// What became of the output of a compaction.
-pub(in crate::db) enum Installation {
-    /// The inputs may be taken again.
-    Ended {
-        /// The tables that are part of the tree now.
-        outcome: Result<Vec<FileNumber>>,
-        /// What was written for a family that was dropped meanwhile.
-        lost: Option<JobOutput>,
-    },
-    /// A worker has written tables that do not fit. Nothing has changed, and the inputs are still
-    /// marked. The tables are removed after the next change of the MANIFEST.
-    Refused(Error),
-}
-
-/// A job, and where the next piece begins.
-pub(in crate::db) type Piece = (CompactionJob, Option<Vec<u8>>);

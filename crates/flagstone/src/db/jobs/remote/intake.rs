@@ -169,23 +169,42 @@ impl Intake<'_> {
             fs.advise(target, self.job.plan.temperature);
         }
         check_size(fs, &source, expected.size)?;
-        let is_copy = !may_move(fs, &source)? || fs.rename(&source, target).is_err();
-        self.taken.files.push(TakenFile { target: target.to_path_buf(), source, is_copy });
-        if is_copy {
-            Sometimes::RemoteOutputCopied.reached();
-            let source = &self.taken.files[self.taken.files.len() - 1].source;
-            let copied = copy_unsynced(fs, source, target, expected.size, false)?;
-            self.poisons(copied.sync())?;
-        } else {
-            // A worker's sync is its own machine's word.
-            let file = fs.reopen_writable(target)?;
-            self.poisons(file.sync())?;
+        let is_moved = fs.rename(&source, target).is_ok();
+        let taken = TakenFile { target: target.to_path_buf(), source, is_copy: !is_moved };
+        self.taken.files.push(taken);
+        if !is_moved || !self.sync_moved(target)? {
+            self.copy(target, expected.size)?;
         }
         let running = context.checksums().for_new_file()?;
         let priority = self.job.priority();
         sums::check_file(fs, target, &expected, running, |bytes| {
             self.jobs.background.before_job_reads(bytes, priority);
         })
+    }
+
+    /// Syncs a file that was moved, as a worker's sync is its own machine's word. Returns `false`
+    /// if the file may only be read, because it belongs to another user.
+    fn sync_moved(&self, target: &Path) -> Result<bool> {
+        match self.jobs.context.env.fs.reopen_writable(target) {
+            Ok(file) => self.poisons(file.sync()).map(|()| true),
+            Err(error) if error.is_refused() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Copies the file that was taken last, which is at its source or was moved.
+    fn copy(&mut self, target: &Path, size: u64) -> Result<()> {
+        Sometimes::RemoteOutputCopied.reached();
+        let fs = &*self.jobs.context.env.fs;
+        if let Some(taken) = self.taken.files.last_mut() {
+            if !taken.is_copy {
+                fs.rename(target, &taken.source)?;
+                taken.is_copy = true;
+            }
+            let copied = copy_unsynced(fs, &taken.source, target, size, false)?;
+            self.poisons(copied.sync())?;
+        }
+        Ok(())
     }
 
     /// As for other outputs, a sync that fails poisons, unless the disk is full.
@@ -212,7 +231,11 @@ fn check_source(jobs: &Jobs, job: &CompactionJob, source: &Path) -> Result<()> {
     let own = job.family.paths.directories().iter().map(|directory| &**directory);
     let mut own = own.chain([&*context.path, &*context.wal_directory]);
     let is_database = own.any(|directory| directory == source)
-        || fs.metadata(&file_name::current(source)).is_ok();
+        || match fs.metadata(&file_name::current(source)) {
+            Ok(_) => true,
+            Err(error) if error.is_not_found() => false,
+            Err(error) => return Err(error),
+        };
     if !is_database {
         return Ok(());
     }
@@ -228,18 +251,6 @@ fn check_size(fs: &dyn FileSystem, path: &Path, expected: u64) -> Result<()> {
     }
     let message = format!("the file has {found} bytes instead of {expected}");
     Err(Error::corruption(message).at(path))
-}
-
-/// Whether a file can be synced where it is moved to. One of another user may be readable only.
-///
-/// # Errors
-/// `IoError` if it does not exist.
-fn may_move(fs: &dyn FileSystem, path: &Path) -> Result<bool> {
-    match fs.reopen_writable(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Err(error),
-        Err(_) => Ok(false),
-    }
 }
 
 /// Opens a table that was taken in.
