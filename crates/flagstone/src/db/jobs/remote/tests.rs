@@ -197,7 +197,7 @@ impl FileSystemAround for Foreign {
             && path.extension().is_some_and(|extension| extension == "sst")
         {
             let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-            return Err(crate::base::Error::from(denied));
+            return Err(crate::base::Error::io("open", path, denied));
         }
         mode.open(&self.0, path)
     }
