@@ -12,7 +12,7 @@ use crate::db::background::Background;
 use crate::db::context::Context;
 use crate::db::disk::Disk;
 use crate::db::family::Family;
-use crate::db::jobs::Jobs;
+use crate::db::jobs::{Jobs, remote};
 use crate::db::limits::Limits;
 use crate::db::open_files;
 use crate::db::options_file::OptionsFile;
@@ -202,21 +202,18 @@ impl DbInner {
     fn begin_once(&self) -> Result<()> {
         self.pipeline.begin_ending();
         self.background.set_closing();
-        let service = self.context.settings.load().compaction_service.clone();
-        // One that is only read has no jobs, and may share the service with the one that has.
-        if let Some(service) = service.filter(|_| !self.context.read_only) {
-            service.cancel_awaiting_jobs();
-        }
         paused_work::end_pauses(&self.tree);
         let flushed = self.flush_unlogged();
         // It flushes nothing more: databases that have one limit with it would wait in vain.
         self.leave_write_buffers();
         self.options_file.close();
+        remote::cancel_awaiting(&self.jobs);
         self.tree.call_all();
         flushed
     }
 
     fn end_once(&self) -> Result<()> {
+        remote::end_awaiting(&self.jobs);
         self.background.leave();
         // Manual compactions run in their callers' threads, and so do checkpoints, and flushes of
         // those who resume writes; none may change or read anything once the directory is let go.

@@ -1,8 +1,9 @@
 //! Copies of files.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use super::{BufferedWriter, FileSystem, IoMode};
+use super::{BufferedWriter, FileSystem, IoMode, WritableFile};
 use crate::base::{Error, Result, Sometimes};
 
 /// Copies go through a buffer of up to this many bytes.
@@ -20,6 +21,20 @@ pub fn copy_file(
     size: u64,
     may_shrink: bool,
 ) -> Result<()> {
+    copy_unsynced(fs, source, target, size, may_shrink)?.sync()
+}
+
+/// [`copy_file`], whose caller syncs the new file.
+///
+/// # Errors
+/// As [`copy_file`].
+pub fn copy_unsynced(
+    fs: &dyn FileSystem,
+    source: &Path,
+    target: &Path,
+    size: u64,
+    may_shrink: bool,
+) -> Result<Arc<dyn WritableFile>> {
     let input = fs.open_random_access(source, IoMode::Buffered)?;
     let mut buffer = vec![0; COPY_BUFFER.min(size.max(1)) as usize];
     let output = fs.create_writable(target, IoMode::Buffered)?;
@@ -39,5 +54,6 @@ pub fn copy_file(
         output.append(&buffer[..read])?;
         offset += read as u64;
     }
-    output.sync()
+    output.flush()?;
+    Ok(output.file().clone())
 }

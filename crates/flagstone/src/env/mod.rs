@@ -63,7 +63,7 @@ pub use any_file::{AnyFile, OpenMode};
 pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
-pub use copy::copy_file;
+pub use copy::{copy_file, copy_unsynced};
 pub use direct::{
     AlignedBuffer, DIRECT_BLOCK, UnreservedFile, check_direct_reads, check_direct_writes,
 };

@@ -169,10 +169,12 @@ impl Drop for Listed {
     }
 }
 
-/// Lists this thread until it ends, also while it is idle.
+/// Lists this thread until it ends, also while it is idle. A thread that is listed already is of
+/// this kind from now on.
 pub(crate) fn list_thread(thread: u64, kind: ThreadType) {
     THIS.with_borrow_mut(|this| {
-        this.get_or_insert_with(|| Listed::new(thread, kind));
+        let listed = this.get_or_insert_with(|| Listed::new(thread, kind));
+        listed.entry.lock().kind = kind;
     });
 }
 
@@ -219,7 +221,8 @@ pub(crate) fn enter_stage(stage: ThreadStage) {
 }
 
 /// What the threads do now that work for databases of this process with `enable_thread_tracking`:
-/// their own, and those of the program that open one or compact.
+/// the databases' own, and those of the program that open a database, flush or compact. A
+/// database's own thread has the kind of the job that it looked for last.
 ///
 /// Costs a lock for each thread.
 #[doc(alias = "GetThreadList")]

@@ -13,8 +13,10 @@ pub enum CompactionServiceJobStatus {
     Success,
     /// It failed. The database does the compaction itself.
     Failure,
-    /// It was given up. The database leaves the tables as they are, and plans the compaction anew
-    /// after a pause; a requested compaction fails with `Aborted`.
+    /// It was given up. The database leaves the tables as they are. A requested compaction fails
+    /// with `Aborted`. After any other, automatic compactions of the column family pause for 2 to 4
+    /// seconds, and are then planned anew. Calls that wait for compactions go on waiting
+    /// (`wait_for_compactions`), and so do writers that compactions hold up.
     Aborted,
     /// The service leaves the compaction to the database, which does it itself.
     UseLocal,
@@ -51,8 +53,11 @@ pub struct CompactionServiceJobInfo {
     /// Bytes of the tables that are read.
     pub input_bytes: u64,
     /// A directory for the worker, in that of the database. It does not exist yet and belongs to
-    /// this job alone. The database removes it when the job has ended, or when it is opened next.
-    /// A worker may write elsewhere; that directory is the service's to remove.
+    /// this job alone. When the job has ended, or when the database is opened next, the database
+    /// removes the tables and blob files in it, and the directory if nothing else is there. A
+    /// worker may write to another directory, which must not be that of a database; the service
+    /// removes that directory. If a result is refused, files that were moved from there are moved
+    /// back.
     pub output_directory: PathBuf,
 }
 
@@ -98,8 +103,10 @@ impl CompactionServiceScheduleResponse {
 /// expire, because they depend on memtables, and those of `open_and_trim_history`. Progress of a
 /// requested compaction is reported when it has ended. Caches are not filled with new blocks.
 ///
-/// A service is called in the threads that run compactions, also in several at the same time. No
-/// lock is held. A panic ends writing, as in other callbacks.
+/// A service is called in the threads that run compactions, also in several at the same time, and
+/// holds no lock of the database meanwhile. The exception is
+/// [`cancel_awaiting_jobs`](Self::cancel_awaiting_jobs). A panic ends writing, as in other
+/// callbacks; one in `cancel_awaiting_jobs` is logged.
 pub trait CompactionService: Send + Sync {
     /// The name of the service.
     fn name(&self) -> &str;
@@ -114,18 +121,26 @@ pub trait CompactionService: Send + Sync {
     /// Waits for a scheduled compaction. With [`CompactionServiceJobStatus::Success`] the bytes are
     /// what the worker returned; otherwise they are not used.
     ///
-    /// `is_wanted` says whether the database still waits: it no longer does when it is being
-    /// closed, when the column family was dropped, and when the compaction was canceled. The
-    /// result is then discarded, so the service should stop the worker and return
-    /// [`CompactionServiceJobStatus::Aborted`].
+    /// `is_wanted` says whether the database still wants the result. It no longer does when the
+    /// database is being closed, the column family was dropped, the compaction was canceled,
+    /// `abort_all_compactions` was called, or the compaction is a requested one and
+    /// `disable_manual_compaction` was called. The result is then discarded, so the service should
+    /// stop the worker and return [`CompactionServiceJobStatus::Aborted`]. These calls return only
+    /// when `wait` has returned, except the drop of a family. `pause_background_work` waits as
+    /// well, but the result stays wanted.
     fn wait(
         &self,
         scheduled_job_id: &str,
         is_wanted: &dyn Fn() -> bool,
     ) -> (CompactionServiceJobStatus, Vec<u8>);
 
-    /// The database is being closed: calls of [`wait`](Self::wait) should return. It is closed only
-    /// when they have. Must not use the database.
+    /// A database is being closed: calls of [`wait`](Self::wait) for it should return. It is closed
+    /// only when they have. Called in the thread that closes the database, and again every 50
+    /// milliseconds while any call of `wait` goes on. A service that several databases share is not
+    /// told which one: it should end those calls whose `is_wanted` returns `false`.
+    ///
+    /// Closing holds a lock meanwhile, so this must not use the database. A panic is logged, and
+    /// the database is closed all the same.
     fn cancel_awaiting_jobs(&self) {}
 
     /// A scheduled compaction has ended: with `Success` its result is part of the database, with

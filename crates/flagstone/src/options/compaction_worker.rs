@@ -56,7 +56,8 @@ pub struct CompactionServiceOptionsOverride {
     pub table_properties_collectors: CollectorFactories,
     /// Settings of new tables in the place of the database's.
     pub table: Option<TableSettings>,
-    /// Computes checksums of new files. Those that the database has are computed again by it.
+    /// Computes checksums of new files in the worker. The database does not use them: it computes
+    /// those of the files that it takes in with its own factory, and none if it has none.
     pub file_checksum_factory: Option<Arc<dyn FileChecksumFactory>>,
     /// Called on the files and parts of the compaction. The beginning and the end of the compaction
     /// are told to the listeners of the database that ordered it.
@@ -126,13 +127,14 @@ impl CompactionServiceOptionsOverride {
         })?;
         let wanted = NAMES.map(|name| wanted_text(&cf, name));
         self.put_into(&mut options, &mut cf);
-        check_names(&wanted, &cf)?;
         for (name, value) in &self.settings {
             match cf.try_set(name, value) {
                 Some(outcome) => outcome?,
                 None => options.set(name, value)?,
             }
         }
+        // Settings can name components, too.
+        check_names(&wanted, &cf)?;
         options.validate()?;
         let cf = cf.within(&options.db);
         cf.validate_for_writing()?;

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod aborting;
+mod closing;
 mod contents;
 mod faults;
 mod killed;

@@ -3,7 +3,7 @@
 use super::format::{self, Fields, Token, put_flag};
 use super::plan::OrderedPlan;
 use crate::base::coding::{put_fixed64, put_lps, put_varint32, put_varint64};
-use crate::base::{ColumnFamilyId, FileNumber, Result, SequenceNumber};
+use crate::base::{ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 
 const MAGIC: &[u8; 8] = b"flagordr";
 
@@ -113,10 +113,14 @@ impl CompactionOrder {
 }
 
 fn snapshots(fields: &mut Fields<'_>) -> Result<Vec<SequenceNumber>> {
-    let mut before = 0u64;
+    let mut before: Option<SequenceNumber> = None;
     fields.list("snapshots", |fields| {
         let step = fields.v64("snapshot")?;
-        before = before.checked_add(step).ok_or_else(|| fields.fault("snapshot"))?;
-        Ok(before)
+        let next = match before {
+            None => Some(step),
+            Some(before) => before.checked_add(step).filter(|_| step > 0),
+        };
+        before = next.filter(|sequence| *sequence <= MAX_SEQUENCE_NUMBER);
+        before.ok_or_else(|| fields.fault("snapshot"))
     })
 }

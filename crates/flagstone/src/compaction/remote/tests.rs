@@ -117,6 +117,17 @@ fn are_refused<T: std::fmt::Debug>(message: &[u8], decode: impl Fn(&[u8]) -> Res
     assert_eq!(decode(&super::format::end(longer)).unwrap_err().code(), Code::Corruption);
 }
 
+/// A snapshot that came twice made a worker panic.
+#[test]
+fn snapshots_that_do_not_ascend_are_refused() {
+    for snapshots in [vec![3, 3], vec![0, 0], vec![1 << 56]] {
+        let message = CompactionOrder { snapshots, ..order() }.encode();
+        assert_eq!(CompactionOrder::decode(&message).unwrap_err().code(), Code::Corruption);
+    }
+    let first = CompactionOrder { snapshots: vec![0, (1 << 56) - 1], ..order() };
+    assert_eq!(CompactionOrder::decode(&first.encode()).unwrap(), first);
+}
+
 #[test]
 fn malformed_messages_are_refused() {
     are_refused(&order().encode(), CompactionOrder::decode);

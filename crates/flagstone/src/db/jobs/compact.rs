@@ -24,7 +24,7 @@ use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace, ToldJob, hi
 use crate::db::jobs::part::{self, PartRange, epochs};
 use crate::db::jobs::{Jobs, dropping, output, remote, room, tracking};
 use crate::db::statistics::Ticker;
-use crate::db::tree::compaction_job::CompactionJob;
+use crate::db::tree::compaction_job::{CompactionJob, Installation};
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::{damage, told};
 use crate::db::writing::direct_blob::DirectInputs;
@@ -141,16 +141,39 @@ impl Jobs {
         if let Some(control) = &job.control {
             control.end_piece(outcome.is_ok());
         }
-        let to_open = outcome.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
+        match self.install(job, outcome) {
+            Ok(outcome) => outcome,
+            Err(refused) => {
+                remote::note_refused(self, job, &refused);
+                let outcome = self.guarded("compaction", || self.rewrite(job));
+                // No worker has written this.
+                self.install(job, outcome).unwrap_or_else(Err)
+            }
+        }
+    }
+
+    /// Makes an output part of the tree; which tables it has.
+    ///
+    /// # Errors
+    /// Why the output of a worker is refused. The inputs are still marked then.
+    fn install(
+        &self,
+        job: &CompactionJob,
+        output: Result<JobOutput>,
+    ) -> Result<Result<Vec<FileNumber>>> {
+        let to_open = output.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
         enter_stage(ThreadStage::CompactionInstall);
-        let (outcome, lost) = self.tree.install_or_let_go(job, outcome);
+        let (outcome, lost) = match self.tree.install_or_let_go(job, output) {
+            Installation::Ended { outcome, lost } => (outcome, lost),
+            Installation::Refused(error) => return Err(error),
+        };
         let is_installed = outcome.is_ok() && lost.is_none();
         if let Some(output) = lost {
             output::discard(self, &job.family, &output);
         }
         remote::note_installation(self, job, is_installed);
         self.open_tables(&job.family, &to_open);
-        outcome
+        Ok(outcome)
     }
 
     /// What comes after a compaction that somebody asked for: its space is free and its events are

@@ -55,6 +55,8 @@ pub(super) struct Jobs {
     background: Arc<Background>,
     options_file: Arc<OptionsFile>,
     figures: figures::Published,
+    /// The threads that wait for a compaction service.
+    awaiting: remote::Awaiting,
 }
 
 impl Jobs {
@@ -79,6 +81,7 @@ impl Jobs {
             background: below.background,
             options_file,
             figures: figures::Published::default(),
+            awaiting: remote::Awaiting::default(),
         }
     }
 }

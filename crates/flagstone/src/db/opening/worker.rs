@@ -51,8 +51,10 @@ const LOOKS: usize = 10;
 ///
 /// New tables and blob files go to `output_directory`, which is made if it does not exist, and must
 /// be empty but for what an earlier attempt at this compaction has left. The database must be able
-/// to reach it under the same path. Nothing else is changed: the worker only reads the database's
-/// directories, and takes no lock. If it fails or is killed, its files may be removed.
+/// to reach it under the same path, and it must not be the directory of a database. Nothing else is
+/// changed: the worker only reads the database's directories, and takes no lock. It must be able to
+/// reach those of `db_paths` and `cf_paths` under the paths in `input`, which are the database's.
+/// If it fails or is killed, its files may be removed.
 ///
 /// Costs what the compaction costs, and reads the new files once.
 ///

@@ -8,10 +8,11 @@ use crate::base::{
 };
 use crate::compaction::pick::{CompactionPlan, CompactionReason};
 use crate::db::family::Family;
+use crate::db::tree::output::JobOutput;
 use crate::db::tree::state::State;
 use crate::env::IoPriority;
-use crate::manifest::Version;
-use crate::options::{CompactionControl, JobInfo};
+use crate::manifest::{CompactCursor, Version};
+use crate::options::{CompactionControl, CompactionPri, JobInfo};
 
 /// A plan on its way.
 pub(in crate::db) struct CompactionJob {
@@ -122,3 +123,30 @@ pub(in crate::db) fn check_not_canceled(control: Option<&CompactionControl>) -> 
     Err(Error::new(Code::Incomplete, "the compaction was canceled")
         .with_subcode(SubCode::ManualCompactionPaused))
 }
+
+/// Where the next compaction of the start level begins, if its tables take turns.
+pub(super) fn round_robin_cursor(job: &CompactionJob) -> Option<CompactCursor> {
+    let level = job.plan.start_level();
+    if level == 0 || job.family.options.load().compaction_pri != CompactionPri::RoundRobin {
+        return None;
+    }
+    let last = job.plan.inputs[0].files.last()?;
+    Some(CompactCursor { level, key: last.meta.largest.clone() })
+}
+
+/// What became of the output of a compaction.
+pub(in crate::db) enum Installation {
+    /// The inputs may be taken again.
+    Ended {
+        /// The tables that are part of the tree now.
+        outcome: Result<Vec<FileNumber>>,
+        /// What was written for a family that was dropped meanwhile.
+        lost: Option<JobOutput>,
+    },
+    /// A worker has written tables that do not fit. Nothing has changed, and the inputs are still
+    /// marked. The tables are removed after the next change of the MANIFEST.
+    Refused(Error),
+}
+
+/// A job, and where the next piece begins.
+pub(in crate::db) type Piece = (CompactionJob, Option<Vec<u8>>);

@@ -7,22 +7,24 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::sync::{MutexGuard, Ordering};
-use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
+use crate::base::{Code, ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
 use crate::compaction::pick::{
     BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext, RangePlan, last_level,
 };
 use crate::db::family::Family;
 use crate::db::settings::{compacts_by_itself, leveled_settings, pick_compaction};
 use crate::db::statistics::Ticker;
-use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
+use crate::db::tree::compaction_job::{
+    CompactionJob, Installation, Piece, check_not_canceled, round_robin_cursor,
+};
 use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::partitioning::cut_before_moving;
 use crate::db::tree::state::State;
-use crate::db::tree::{Tree, damage, paused_work, told};
+use crate::db::tree::{Tree, damage, paused_work, put_off, told};
 use crate::env::Role;
-use crate::manifest::{CompactCursor, TableFile, Version, VersionEdit};
-use crate::options::{CompactionControl, CompactionPri};
+use crate::manifest::{TableFile, Version, VersionEdit};
+use crate::options::CompactionControl;
 
 /// Who waits for another compaction looks so often whether he was canceled.
 const LOOKS_WHETHER_CANCELED: Duration = Duration::from_millis(50);
@@ -87,7 +89,10 @@ impl Tree {
 
     fn compaction_of(&self, state: &State, known: &FamilyState) -> Option<CompactionJob> {
         let options = known.family.options.load();
-        if known.family.is_held() || !compacts_by_itself(&options) {
+        if known.family.is_held()
+            || !compacts_by_itself(&options)
+            || put_off::is_put_off(self, known)
+        {
             return None;
         }
         let version = known.family.current.load().version.clone();
@@ -186,8 +191,14 @@ impl Tree {
             self.context.statistics.add(Ticker::TrivialMoves, 1);
         }
         let before = job.family.current.load().version.clone();
-        told::note_written(self, job, output);
+        if !output.is_remote {
+            told::note_written(self, job, output);
+        }
         self.apply_edits(state, vec![edit], &[(&job.family, output)])?;
+        if output.is_remote {
+            // If it had not fitted, the compaction would be done here.
+            told::note_written(self, job, output);
+        }
         let version = state.versions.family(job.family.id).expect("open").current.clone();
         let outputs = version.levels[job.plan.output_level].iter();
         outputs
@@ -221,13 +232,13 @@ impl Tree {
     }
 
     /// Makes what a compaction has written part of the tree, and lets its inputs go, but for those
-    /// that are set aside; which tables it wrote. Of a family that was dropped, what was written is
-    /// handed back, for nobody needs it.
+    /// that are set aside.
     pub(in crate::db) fn install_or_let_go(
         &self,
         job: &CompactionJob,
         outcome: Result<JobOutput>,
-    ) -> (Result<Vec<FileNumber>>, Option<JobOutput>) {
+    ) -> Installation {
+        let is_remote = outcome.as_ref().is_ok_and(|output| output.is_remote);
         let mut lost = None;
         let mut state = self.state.lock();
         let outcome = outcome.and_then(|output| {
@@ -239,6 +250,22 @@ impl Tree {
             self.install_compaction(&mut state, job, &output)?;
             Ok(output.tables.iter().map(|table| table.number).collect())
         });
+        match outcome {
+            Err(error) if is_remote && error.code() == Code::Corruption => {
+                return Installation::Refused(error);
+            }
+            outcome => self.let_go_after(job, state, outcome, lost),
+        }
+    }
+
+    /// Ends a compaction that is part of the tree, or never will be.
+    fn let_go_after(
+        &self,
+        job: &CompactionJob,
+        mut state: MutexGuard<'_, State>,
+        outcome: Result<Vec<FileNumber>>,
+        lost: Option<JobOutput>,
+    ) -> Installation {
         if outcome.is_err() || lost.is_some() {
             told::note_not_compacted(self, job, &outcome);
         }
@@ -251,6 +278,7 @@ impl Tree {
             .map_or(Vec::new(), |error| damage::set_aside(self, &mut state, job, error));
         damage::note_apart(self, &mut state, job);
         job.release(&mut state, &aside);
+        put_off::note_put_off(self, &mut state, job);
         self.update_stall(&mut state);
         // What failed is tried again by the thread that met that, and in a while: unless it was
         // another's.
@@ -263,7 +291,7 @@ impl Tree {
         }
         // Writers that wait for it need not wait for the opening of its tables as well.
         self.progress.notify_all();
-        (outcome, lost)
+        Installation::Ended { outcome, lost }
     }
 
     /// Begins a compaction that a caller has planned from what there is at this moment, if there is
@@ -552,16 +580,6 @@ impl Tree {
     }
 }
 
-/// Where the next compaction of the start level begins, if its tables take turns.
-fn round_robin_cursor(job: &CompactionJob) -> Option<CompactCursor> {
-    let level = job.plan.start_level();
-    if level == 0 || job.family.options.load().compaction_pri != CompactionPri::RoundRobin {
-        return None;
-    }
-    let last = job.plan.inputs[0].files.last()?;
-    Some(CompactCursor { level, key: last.meta.largest.clone() })
-}
-
 fn bytes_of_blobs(version: &Version, files: &BTreeSet<FileNumber>) -> u64 {
     let known = files.iter().filter_map(|number| version.blob_files.get(number));
     known.map(|blob| blob.file.meta.total_bytes).fold(0, u64::saturating_add)
@@ -579,6 +597,3 @@ pub(in crate::db) fn passes(plan: &CompactionPlan) -> bool {
 /// tell.
 #[derive(Debug, Default)]
 pub(in crate::db) struct FreeSpace(pub(in crate::db) BTreeMap<Arc<Path>, u64>);
-
-/// A job, and where the next piece begins.
-pub(in crate::db) type Piece = (CompactionJob, Option<Vec<u8>>);

@@ -78,6 +78,9 @@ pub(in crate::db) struct Compacting {
     /// The blob files that are being emptied, all together, to keep within
     /// `max_space_amplification`.
     pub(in crate::db) collecting: BTreeSet<FileNumber>,
+    /// Until when automatic compactions pause, in microseconds of the clock, because the
+    /// compaction service has aborted one.
+    pub(in crate::db) put_off_until_us: u64,
 }
 
 /// The super versions before the newest.

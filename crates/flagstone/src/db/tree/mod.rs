@@ -20,6 +20,7 @@ pub(super) mod paused_work;
 pub(super) mod pressure;
 pub(in crate::db) mod pressures;
 pub(in crate::db) mod promise;
+mod put_off;
 pub(in crate::db) mod requested_pauses;
 pub(in crate::db) mod state;
 pub(in crate::db) mod told;

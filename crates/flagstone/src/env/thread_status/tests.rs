@@ -49,6 +49,8 @@ fn a_worker_is_listed_until_it_ends() {
     const THREAD: u64 = 1 << 41;
     #[expect(clippy::disallowed_methods, reason = "a thread of the test's own")]
     let worker = std::thread::spawn(|| {
+        // A thread that had flushed before it compacted was listed as one of flushes for good.
+        list_thread(THREAD, ThreadType::HighPriority);
         list_thread(THREAD, ThreadType::LowPriority);
         drop(Doing::begin(THREAD, ThreadType::LowPriority, activity(ThreadOperation::Compaction)));
         let idle = status_of(THREAD).unwrap();

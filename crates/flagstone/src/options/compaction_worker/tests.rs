@@ -52,6 +52,15 @@ fn components_that_differ_are_refused() {
         ..none.clone()
     };
     unknown.applied_to(&text(&plain), "photos").expect_err("there is no such option");
+    // Settings were applied after the names had been compared.
+    let merging = CompactionServiceOptionsOverride {
+        settings: vec![("merge_operator".into(), "stringappend".into())],
+        ..none.clone()
+    };
+    assert!(refusal(&merging, &plain).contains("merge_operator"));
+    let mut merged = plain.clone();
+    merged.set("merge_operator", "stringappend").expect("it is built in");
+    merging.applied_to(&text(&merged), "photos").expect("they agree");
     let missing = none.applied_to(&text(&plain), "films").expect_err("there is no such family");
     assert_eq!(missing.code(), Code::Corruption);
     none.applied_to("[Version", "photos").expect_err("this is no text of options");

@@ -95,6 +95,11 @@ fn check_table(
     {
         return cannot("has keys beyond those of the inputs");
     }
+    // What a compaction here would give: the lowest of the inputs, or in level 0 any of them.
+    let mut epochs = plan.files().map(|(_, file)| file.meta.epoch_number);
+    if table.epoch_number == 0 || !epochs.any(|epoch| epoch == table.epoch_number) {
+        return cannot("has the place in history of no input");
+    }
     let newest: Option<SequenceNumber> =
         plan.files().map(|(_, file)| file.meta.largest_seqno).max();
     if table.smallest_seqno > table.largest_seqno || Some(table.largest_seqno) > newest {

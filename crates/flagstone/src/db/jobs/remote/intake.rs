@@ -1,8 +1,12 @@
 //! Taking the files of a worker into the database's directories.
 //!
-//! Files are moved, or copied from another device. Each is then read at its place and compared with
-//! the sum that the worker made of what it wrote, and each table is opened: the inputs may go as
-//! soon as the output is installed. Files and directories are synced like those of other jobs.
+//! Files are moved, or copied from another device and from another user. Each is then read at its
+//! place and compared with the sum that the worker made of what it wrote, and each table is opened:
+//! the inputs may go as soon as the output is installed. Files and directories are synced like
+//! those of other jobs.
+//!
+//! A result may name any directory. Nothing is taken from one that belongs to a database. If a
+//! result is refused, files that came from elsewhere than the offered directory go back there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,26 +21,48 @@ use crate::compaction::pick::DeletedRanges;
 use crate::compaction::remote::{CompactionOrder, CompactionResult, SummedOutput};
 use crate::db::jobs::Jobs;
 use crate::db::jobs::remote::check::{self, Sums};
-use crate::db::jobs::remote::{check_wanted, sums};
+use crate::db::jobs::remote::{check_wanted, order, sums};
 use crate::db::tables::tombstones_of;
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::output::{JobCounts, JobOutput};
-use crate::env::{IoMode, NewNames, copy_file};
+use crate::env::{FileSystem, IoMode, NewNames, copy_unsynced};
 use crate::manifest::FileMetadata;
 use crate::options::BackgroundErrorReason;
 use crate::sst::{IterSettings, Table, TableReadSettings};
 
-/// Files that were taken in, and are removed again unless they are kept.
+/// A file that was taken in.
+struct TakenFile {
+    target: PathBuf,
+    source: PathBuf,
+    is_copy: bool,
+}
+
+/// Files that were taken in. Unless they are kept, they go back to their source, or are removed if
+/// that is the directory that was offered.
 struct Taken<'a> {
     jobs: &'a Jobs,
-    files: Vec<PathBuf>,
+    files: Vec<TakenFile>,
+    from_offered: bool,
+}
+
+impl Taken<'_> {
+    fn keep(&mut self) {
+        for file in self.files.drain(..).filter(|file| file.is_copy) {
+            // The service removes what stays.
+            let _ = self.jobs.context.env.fs.remove(&file.source);
+        }
+    }
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        for path in &self.files {
-            // What stays is removed when the database is opened next.
-            let _ = self.jobs.context.env.fs.remove(path);
+        let fs = &*self.jobs.context.env.fs;
+        for TakenFile { target, source, is_copy } in &self.files {
+            let goes_back = !is_copy && !self.from_offered && fs.rename(target, source).is_ok();
+            if !goes_back {
+                // What stays is removed when the database is opened next.
+                let _ = fs.remove(target);
+            }
         }
     }
 }
@@ -59,13 +85,15 @@ pub(super) fn take_in(
         table.padded_bytes = if table.user_timestamps_persisted { 0 } else { size };
     }
     let sums = check::check(order, &job.plan, &job.version, &result)?;
+    check_source(jobs, job, &result.directory)?;
+    let from_offered = result.directory == order::directory_of(jobs, order);
     let mut intake = Intake {
         jobs,
         job,
         sums,
         source: &result.directory,
         names: BTreeMap::new(),
-        taken: Taken { jobs, files: Vec::new() },
+        taken: Taken { jobs, files: Vec::new(), from_offered },
     };
     let mut output = JobOutput { is_remote: true, ..JobOutput::default() };
     let directory = job.family.paths.directory(job.plan.path_id).clone();
@@ -140,16 +168,12 @@ impl Intake<'_> {
         if self.job.plan.temperature.is_known() {
             fs.advise(target, self.job.plan.temperature);
         }
-        self.taken.files.push(target.to_path_buf());
-        match fs.rename(&source, target) {
-            // A worker's sync is its own machine's word.
-            Ok(()) => self.sync(target)?,
-            Err(error) if error.is_not_found() => return Err(error),
-            Err(_) => {
-                Sometimes::RemoteOutputCopied.reached();
-                copy_file(fs, &source, target, expected.size, false)?;
-                let _ = fs.remove(&source);
-            }
+        check_size(fs, &source, expected.size)?;
+        let is_moved = fs.rename(&source, target).is_ok();
+        let taken = TakenFile { target: target.to_path_buf(), source, is_copy: !is_moved };
+        self.taken.files.push(taken);
+        if !is_moved || !self.sync_moved(target)? {
+            self.copy(target, expected.size)?;
         }
         let running = context.checksums().for_new_file()?;
         let priority = self.job.priority();
@@ -158,11 +182,34 @@ impl Intake<'_> {
         })
     }
 
-    /// Syncs a file that was moved. As for other outputs, a failure poisons, unless the disk is
-    /// full.
-    fn sync(&self, path: &Path) -> Result<()> {
-        let file = self.jobs.context.env.fs.reopen_writable(path)?;
-        file.sync().inspect_err(|error| {
+    /// Syncs a file that was moved, as a worker's sync is its own machine's word. Returns `false`
+    /// if the file may only be read, because it belongs to another user.
+    fn sync_moved(&self, target: &Path) -> Result<bool> {
+        match self.jobs.context.env.fs.reopen_writable(target) {
+            Ok(file) => self.poisons(file.sync()).map(|()| true),
+            Err(error) if error.is_refused() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Copies the file that was taken last, which is at its source or was moved.
+    fn copy(&mut self, target: &Path, size: u64) -> Result<()> {
+        Sometimes::RemoteOutputCopied.reached();
+        let fs = &*self.jobs.context.env.fs;
+        if let Some(taken) = self.taken.files.last_mut() {
+            if !taken.is_copy {
+                fs.rename(target, &taken.source)?;
+                taken.is_copy = true;
+            }
+            let copied = copy_unsynced(fs, &taken.source, target, size, false)?;
+            self.poisons(copied.sync())?;
+        }
+        Ok(())
+    }
+
+    /// As for other outputs, a sync that fails poisons, unless the disk is full.
+    fn poisons(&self, synced: Result<()>) -> Result<()> {
+        synced.inspect_err(|error| {
             if error.subcode() != SubCode::NoSpace {
                 self.jobs.tree.fail(BackgroundErrorReason::Compaction, error);
             }
@@ -171,10 +218,39 @@ impl Intake<'_> {
 
     /// Makes the names durable, and keeps the files.
     fn finish(mut self) -> Result<()> {
-        self.names.values().try_for_each(NewNames::sync)?;
-        self.taken.files.clear();
+        self.names.values().try_for_each(|names| self.poisons(names.sync()))?;
+        self.taken.keep();
         Ok(())
     }
+}
+
+/// # Errors
+/// `Corruption` if files must not be taken from a directory.
+fn check_source(jobs: &Jobs, job: &CompactionJob, source: &Path) -> Result<()> {
+    let (context, fs) = (&jobs.context, &*jobs.context.env.fs);
+    let own = job.family.paths.directories().iter().map(|directory| &**directory);
+    let mut own = own.chain([&*context.path, &*context.wal_directory]);
+    let is_database = own.any(|directory| directory == source)
+        || match fs.metadata(&file_name::current(source)) {
+            Ok(_) => true,
+            Err(error) if error.is_not_found() => false,
+            Err(error) => return Err(error),
+        };
+    if !is_database {
+        return Ok(());
+    }
+    Err(Error::corruption("the result names the directory of a database").at(source))
+}
+
+/// # Errors
+/// `Corruption` if the file has another size; `IoError`.
+fn check_size(fs: &dyn FileSystem, path: &Path, expected: u64) -> Result<()> {
+    let found = fs.metadata(path)?.size;
+    if found == expected {
+        return Ok(());
+    }
+    let message = format!("the file has {found} bytes instead of {expected}");
+    Err(Error::corruption(message).at(path))
 }
 
 /// Opens a table that was taken in.

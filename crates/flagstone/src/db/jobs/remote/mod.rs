@@ -12,6 +12,7 @@
 //! not name, so the next opening removes it. What a worker leaves in the directory that it was
 //! offered is removed when the job ends, and at the next opening.
 
+mod awaiting;
 mod check;
 mod intake;
 mod order;
@@ -34,6 +35,8 @@ use crate::options::{
     CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus, InfoLogLevel,
 };
 
+pub(in crate::db::jobs) use awaiting::Awaiting;
+pub(in crate::db) use awaiting::{cancel_awaiting, end_awaiting};
 pub(in crate::db) use sums::sum_of_file;
 
 /// Rewrites the inputs of a compaction, by the service if there is one, otherwise here.
@@ -51,12 +54,26 @@ pub(in crate::db::jobs) fn rewrite(jobs: &Jobs, job: &CompactionJob) -> Result<J
 
 /// Tells the service what became of a result that was to be installed.
 pub(in crate::db::jobs) fn note_installation(jobs: &Jobs, job: &CompactionJob, is_installed: bool) {
-    let Some(id) = job.remote.scheduled.lock().take() else { return };
     let status = if is_installed {
         CompactionServiceJobStatus::Success
     } else {
         CompactionServiceJobStatus::Aborted
     };
+    note_end(jobs, job, status);
+}
+
+/// A result passed its checks, but its tables do not fit into the tree.
+pub(in crate::db::jobs) fn note_refused(jobs: &Jobs, job: &CompactionJob, error: &Error) {
+    Sometimes::RemoteResultRefused.reached();
+    if let Some(service) = jobs.context.settings.load().compaction_service.clone() {
+        let attempt = Attempt { jobs, job, service: &*service };
+        attempt.note_failure(&format!("its tables do not fit: {error}"));
+    }
+    note_end(jobs, job, CompactionServiceJobStatus::UseLocal);
+}
+
+fn note_end(jobs: &Jobs, job: &CompactionJob, status: CompactionServiceJobStatus) {
+    let Some(id) = job.remote.scheduled.lock().take() else { return };
     if let Some(service) = jobs.context.settings.load().compaction_service.clone() {
         service.on_installation(&id, status);
     }
@@ -130,9 +147,11 @@ impl Attempt<'_> {
 
     fn wait(&self, id: &str, order: &CompactionOrder) -> Result<Option<JobOutput>> {
         let (jobs, job) = (self.jobs, self.job);
+        let counted = jobs.awaiting.begin();
         check_wanted(jobs, job)?;
         enter_stage(ThreadStage::CompactionRemote);
         let (status, message) = self.service.wait(id, &|| check_wanted(jobs, job).is_ok());
+        drop(counted);
         check_wanted(jobs, job)?;
         if status != CompactionServiceJobStatus::Success {
             return self.not_done(status, "do it");
@@ -226,8 +245,9 @@ fn remove_output(fs: &dyn FileSystem, directory: &Path) {
             tracing::warn!(%error, "cannot remove a file of a remote compaction");
         }
     }
+    // The directory above stays: other jobs may be about to use it.
     let _ = fs.remove_directory(directory);
-    if let Some(all) = directory.parent() {
-        let _ = fs.remove_directory(all);
-    }
 }
+
+#[cfg(test)]
+mod tests;

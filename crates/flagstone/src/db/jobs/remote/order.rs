@@ -1,5 +1,6 @@
 //! What a worker is told.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::{Mutant, file_name};
@@ -69,7 +70,6 @@ pub(super) fn info_of(
     order: &CompactionOrder,
 ) -> CompactionServiceJobInfo {
     let (context, plan) = (&jobs.context, &job.plan);
-    let token = u128::from_be_bytes(order.token);
     CompactionServiceJobInfo {
         db_path: context.path.clone(),
         db_id: context.identity.database.clone(),
@@ -84,9 +84,14 @@ pub(super) fn info_of(
         is_manual: job.is_manual,
         is_bottommost: plan.bottommost,
         input_bytes: plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add),
-        output_directory: file_name::remote_compactions(&context.path)
-            .join(format!("{token:032x}")),
+        output_directory: directory_of(jobs, order),
     }
+}
+
+/// The directory that a worker is offered.
+pub(super) fn directory_of(jobs: &Jobs, order: &CompactionOrder) -> PathBuf {
+    let token = u128::from_be_bytes(order.token);
+    file_name::remote_compactions(&jobs.context.path).join(format!("{token:032x}"))
 }
 
 /// Whether a directory has the name of one that a worker was offered.

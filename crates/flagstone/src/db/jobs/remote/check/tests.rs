@@ -123,7 +123,7 @@ fn a_good_result_passes() {
 #[test]
 fn what_cannot_be_is_refused() {
     type Change = fn(&mut CompactionResult);
-    let cases: [(&str, Change); 17] = [
+    let cases: [(&str, Change); 19] = [
         ("another order", |result| result.token = [8; 16]),
         ("more than files", |result| result.changes.log_number = Some(FileNumber(3))),
         ("more than files", |result| result.changes.delete_file(2, FileNumber(2))),
@@ -145,6 +145,8 @@ fn what_cannot_be_is_refused() {
         ("bounds that cannot be", |result| result.changes.new_files[1].1.largest = bound("d")),
         ("overlap", |result| result.changes.new_files[0].1.largest = bound("f")),
         ("sequence numbers", |result| result.changes.new_files[0].1.largest_seqno = 10),
+        ("place in history", |result| result.changes.new_files[0].1.epoch_number = 1 << 62),
+        ("place in history", |result| result.changes.new_files[1].1.epoch_number = 0),
         ("blob file 000004, which does not exist", |result| {
             result.changes.new_files[0].1.oldest_blob_file = Some(FileNumber(4));
         }),
