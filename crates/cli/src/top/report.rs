@@ -114,7 +114,9 @@ impl<'a> Report<'a> {
                 age(figures),
             ),
             Source::None(None) => {
-                format!("{path}: no process says what it does (no file FIGURES)")
+                format!(
+                    "{path}: no process says what it does (no file FIGURES; an encrypted database has none)"
+                )
             }
             Source::None(Some(why)) => format!("{path}: the file FIGURES cannot be read: {why}"),
         }
