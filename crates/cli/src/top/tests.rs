@@ -100,7 +100,7 @@ fn without_a_process_the_files_and_the_log_are_shown() {
     let lines = report.lines();
     assert_eq!(
         lines[0],
-        "/data/photos: no process says what it does (no file FIGURES; an encrypted database has none)"
+        "/data/photos: no process says what it does (no FIGURES; none if encrypted)"
     );
     assert_eq!(lines[1], "LOG      open 20:00 min, 300000 keys written, writers stalled 10:01 min");
     assert_eq!(lines[2], "cache    75.0% hits");

@@ -88,7 +88,8 @@ fn changed() -> Error {
 
 impl BlockSource {
     /// Compares a data block that comes from memory, or `is_read` into it, with its checksum, if
-    /// blocks have some. One that has changed leaves the caches: the file may still have the right bytes.
+    /// blocks have some. One that has changed leaves the caches: the file may still have the right
+    /// bytes.
     ///
     /// # Errors
     /// `Corruption` with subcode `MemoryChanged`, naming file and offset.
