@@ -363,3 +363,27 @@ fn automatic_prefixes_change_nothing_but_the_reads() {
     let (with, without) = (reads(true), reads(false));
     assert!(with < without, "{with} reads, {without} without");
 }
+
+#[test]
+fn the_limits_hold_for_each_piece_of_a_value() {
+    let world = World::new("blob_compression_type=kNoCompression");
+    let (db, family) = (&world.db, world.db.default_column_family());
+    db.put("zz", vec![7; 3 << 20]).unwrap();
+    db.flush_all().unwrap();
+    let timeout = ReadOptions { io_timeout: Some(Duration::from_micros(50)), ..Default::default() };
+    let deadline = ReadOptions { deadline_us: Some(world.now() + 50), ..Default::default() };
+    for options in [timeout, deadline] {
+        let by_get = db.get_in_pieces(&options, family, "zz").unwrap().unwrap();
+        let mut iter = db.iter(&options).unwrap();
+        iter.seek("zz");
+        let by_iter = iter.value_in_pieces().unwrap().expect("a value in a blob file");
+        world.take(60);
+        for mut reader in [by_get, by_iter] {
+            assert_eq!(reader.next_piece().unwrap_err().code(), Code::TimedOut);
+        }
+        let outcome = iter.value_in_pieces().and_then(|reader| reader.unwrap().next_piece());
+        assert_eq!(outcome.unwrap_err().code(), Code::TimedOut);
+        world.take(0);
+    }
+    assert_sound(&world);
+}

@@ -11,6 +11,7 @@ use flagstone::db::{Db, Ticker};
 use flagstone::env::Env;
 use flagstone::ingest::{SstFileWriter, SstFileWriterOptions};
 use flagstone::options::{BlockCache, IngestExternalFileOptions, Options, ReadOptions};
+use flagstone::reports::{PerfContext, PerfLevel, PerfLevelMetric, set_perf_level};
 
 fn options(capacity: usize, more: &str) -> Options {
     let mut options = create();
@@ -58,6 +59,28 @@ fn a_row_is_read_once_and_found_from_then_on() {
     db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
     assert_eq!(db.get("small").unwrap().unwrap(), "pebble");
     assert_eq!(db.get("large").unwrap().unwrap(), vec![7; 4000]);
+}
+
+/// They were counted for tables without rows only.
+#[test]
+fn keys_found_by_their_rows_are_counted_at_their_level() {
+    let db = Db::open("/db", &options(1 << 20, "")).unwrap();
+    db.put("key", "value").unwrap();
+    db.flush_all().unwrap();
+    set_perf_level(PerfLevel::EnableCount);
+    PerfContext::reset();
+    PerfContext::enable_per_level();
+    for _ in 0..3 {
+        assert_eq!(db.get("key").unwrap().unwrap(), "value");
+    }
+    let context = PerfContext::now();
+    PerfContext::clear_per_level();
+    set_perf_level(PerfLevel::Disable);
+    assert_eq!(counts(&db), (2, 1));
+    assert_eq!(context.get_of_level(PerfLevelMetric::UserKeyReturnCount, 0), 3);
+    let asked = context.get_of_level(PerfLevelMetric::BloomFilterFullPositive, 0);
+    let right = context.get_of_level(PerfLevelMetric::BloomFilterFullTruePositive, 0);
+    assert_eq!(asked, right, "a row in the cache asks no filter");
 }
 
 #[test]

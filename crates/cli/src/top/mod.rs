@@ -26,11 +26,11 @@ use screen::Screen;
 /// Show what a database does that another process has open.
 ///
 /// A process that has a database of Flagstone open for writing says so in the file FIGURES of its
-/// directory, every two seconds, unless publish_figures=false. Beside RocksDB, and where there is
-/// no such file, the directory's files and the last report in its LOG are shown. Nothing is opened
-/// or locked. On a terminal the view is refreshed until q, Esc or Ctrl-C; elsewhere a block of
-/// lines (with --json an object) is printed each time. Rates are those between two updates; without
-/// an earlier one, since the opening.
+/// directory, every two seconds, unless publish_figures=false or its files are encrypted. Beside
+/// RocksDB, and where there is no such file, the directory's files and the last report in its LOG
+/// are shown. Nothing is opened or locked. On a terminal the view is refreshed until q, Esc or
+/// Ctrl-C; elsewhere a block of lines (with --json an object) is printed each time. Rates are those
+/// between two updates; without an earlier one, since the opening.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flagstone top --db /data/photos --once\n  flagstone top --db /data/photos --once --json"

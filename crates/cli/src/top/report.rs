@@ -114,7 +114,7 @@ impl<'a> Report<'a> {
                 age(figures),
             ),
             Source::None(None) => {
-                format!("{path}: no process says what it does (no file FIGURES)")
+                format!("{path}: no process says what it does (no FIGURES; none if encrypted)")
             }
             Source::None(Some(why)) => format!("{path}: the file FIGURES cannot be read: {why}"),
         }

@@ -98,7 +98,10 @@ fn without_a_process_the_files_and_the_log_are_shown() {
     none.told = Some(facts);
     let report = Report::new(path, None, &none);
     let lines = report.lines();
-    assert_eq!(lines[0], "/data/photos: no process says what it does (no file FIGURES)");
+    assert_eq!(
+        lines[0],
+        "/data/photos: no process says what it does (no FIGURES; none if encrypted)"
+    );
     assert_eq!(lines[1], "LOG      open 20:00 min, 300000 keys written, writers stalled 10:01 min");
     assert_eq!(lines[2], "cache    75.0% hits");
     assert_eq!(report.json()["log"]["keys_written"], 300_000);

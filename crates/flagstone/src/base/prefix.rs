@@ -75,8 +75,12 @@ impl PrefixExtractor {
     }
 
     /// Whether all keys from `first` on and before `end` are certain to have the prefix of `first`:
-    /// `end` has it, too, or is the first key behind all those that have it.
+    /// `end` has it, too, or is the first key behind all those that have it. An application's order
+    /// makes nothing certain.
     pub fn covers(&self, first: &[u8], end: &[u8], order: &Comparator) -> bool {
+        if matches!(order, Comparator::Custom(_)) {
+            return false;
+        }
         let Some(prefix) = self.prefix(first) else { return false };
         if self.prefix(end) == Some(prefix) {
             return true;
@@ -102,14 +106,15 @@ impl PrefixExtractor {
     }
 }
 
-/// Whether no third string of their length lies between two in bytewise order.
+/// Whether all strings from the first one on and before the second, of the same length, begin with
+/// the first in bytewise order. Where the last byte is 0xff a shorter string lies between them.
 fn is_next_of_its_length(before: &[u8], after: &[u8]) -> bool {
-    let counted = before.iter().rposition(|byte| *byte != u8::MAX);
-    counted.is_some_and(|at| {
-        before[..at] == after[..at]
-            && before[at] + 1 == after[at]
-            && after[at + 1..].iter().all(|byte| *byte == 0)
-    })
+    let (Some((last, begin)), Some((next, begin_of_next))) =
+        (before.split_last(), after.split_last())
+    else {
+        return false;
+    };
+    begin == begin_of_next && last.checked_add(1) == Some(*next)
 }
 
 impl PartialEq for PrefixExtractor {

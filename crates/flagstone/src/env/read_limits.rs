@@ -65,8 +65,28 @@ impl ReadLimits {
         call()
     }
 
+    /// Runs a part of a call, for which others wait, too: its reads keep to the call's times, and
+    /// do not wait for the rate limiter.
+    ///
+    /// # Errors
+    /// As [`Self::during`].
+    pub fn without_limiter<T>(part: impl FnOnce() -> Result<T>) -> Result<T> {
+        let limits = IN_FORCE.with_borrow(Clone::clone);
+        let Some(limits) = limits.filter(|limits| limits.limiter.is_some()) else { return part() };
+        let Self { clock, deadline_us, timeout_us, .. } = &*limits;
+        Arc::new(Self::new(clock.clone(), *deadline_us, *timeout_us)).during(part)
+    }
+
+    /// Microseconds until the deadline.
+    fn left_us(&self) -> u64 {
+        if self.deadline_us == u64::MAX {
+            return u64::MAX;
+        }
+        self.deadline_us.saturating_sub(self.clock.unix_micros())
+    }
+
     fn check_deadline(&self) -> Result<()> {
-        if self.deadline_us == u64::MAX || self.clock.unix_micros() < self.deadline_us {
+        if self.left_us() > 0 {
             return Ok(());
         }
         Err(Error::new(Code::TimedOut, "the read's deadline has passed"))
@@ -81,8 +101,7 @@ impl ReadLimits {
         let named = |error: Error| error.at(file.path());
         self.check_deadline().map_err(named)?;
         if let Some((limiter, priority)) = &self.limiter {
-            let is_over = || self.check_deadline().is_err();
-            limiter.request(bytes as u64, *priority, is_over);
+            limiter.request_within(bytes as u64, *priority, || self.left_us());
             self.check_deadline().map_err(named)?;
         }
         let begun = self.clock.now_us();

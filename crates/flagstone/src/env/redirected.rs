@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{AnyFile, FileLock, FileSystem, FileSystemAround, Metadata, OpenMode};
+use super::{AnyFile, FileLock, FileSystem, FileSystemAround, Metadata, OpenMode, PublishedFile};
 use crate::base::sync::Mutex;
 use crate::base::{Error, Result, Temperature};
 
@@ -105,6 +105,11 @@ impl FileSystemAround for RedirectedFiles {
 
     fn free_space(&self, _directory: &Path) -> Result<Option<u64>> {
         self.fs.free_space(&self.own)
+    }
+
+    /// A worker says nothing of a database that is not its own.
+    fn publish(&self, _path: &Path) -> Result<Option<Box<dyn PublishedFile>>> {
+        Ok(None)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

@@ -363,7 +363,7 @@ impl BlockSource {
             {
                 perf::hit(BlockKind::Data, || block.memory_usage());
                 seen.note(&block);
-                return self.check_in_memory(handle, &block).map(|()| block);
+                return self.check_in_memory(handle, &block, false).map(|()| block);
             }
         }
         self.load_data_block(handle, settings, readahead)
@@ -418,7 +418,7 @@ impl BlockSource {
             self.cache.as_ref().and_then(|cache| cache.peek(key))
         {
             read_cache_hits.note(Some(Tier::First));
-            self.check_in_memory(handle, &block)?;
+            self.check_in_memory(handle, &block, false)?;
             return Ok(block);
         }
         let is_in_second = self.second_tier.as_ref().is_some_and(|second| second.holds(key));
@@ -554,7 +554,7 @@ impl BlockSource {
         settings: &ReadSettings,
     ) -> Result<Block> {
         let block = Block::of(bytes).map_err(|error| self.locate(error, handle))?;
-        self.check_in_memory(handle, &block)?;
+        self.check_in_memory(handle, &block, true)?;
         self.keep(
             handle,
             CachedBlock::Slim(Slim::Data(block.clone())),

@@ -52,6 +52,9 @@ fn a_range_is_covered_by_a_prefix_only_if_all_its_keys_have_it() {
     let reverse = Comparator::ReverseBytewise;
     assert!(fixed.covers(b"ab9", b"ab1", &reverse));
     assert!(!fixed.covers(b"ab9", b"ac", &reverse));
-    assert!(fixed.covers(b"a\xff7", b"b\x00", &Comparator::Bytewise));
+    assert!(!fixed.covers(b"a\xff7", b"b\x00", &Comparator::Bytewise), "b lies between");
+    let three = PrefixExtractor::FixedPrefix(3);
+    assert!(!three.covers(b"ab\xff", b"ac\x00", &Comparator::Bytewise), "ac lies between");
+    assert!(three.covers(b"ab\xfe", b"ab\xff", &Comparator::Bytewise));
     assert!(!fixed.covers(b"\xff\xff", b"\x00\x00", &Comparator::Bytewise));
 }

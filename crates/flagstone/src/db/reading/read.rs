@@ -305,10 +305,13 @@ impl Reader {
         if table.has_rows() {
             match self.row(table, sought, options)? {
                 Some(FoundRow::Absent) => return Ok(()),
-                Some(FoundRow::Row(row, _)) => {
-                    return row.visit(sought.target(), |sequence, kind, value| {
+                Some(FoundRow::Row(row, is_hit)) => {
+                    let before = lookup.versions();
+                    row.visit(sought.target(), |sequence, kind, value| {
                         take(lookup, sought, sequence, kind, value)
-                    });
+                    })?;
+                    note_found_row(table, is_hit, lookup, before);
+                    return Ok(());
                 }
                 Some(FoundRow::TooLarge) | None => {}
             }
@@ -352,21 +355,23 @@ impl Reader {
         own: &mut Option<Tombstones<'a>>,
         lookup: &mut Lookup<Value>,
     ) -> Result<bool> {
-        let row = match self.row(table, sought, options)? {
+        let (row, is_hit) = match self.row(table, sought, options)? {
             Some(FoundRow::Absent) => return Ok(true),
-            Some(FoundRow::Row(row, _)) => row,
+            Some(FoundRow::Row(row, is_hit)) => (row, is_hit),
             Some(FoundRow::TooLarge) | None => return Ok(false),
         };
         let may_be_covered = own.is_some() || !covers.is_settled();
         if may_be_covered && covers.seek(own, lookup).is_break() {
             return Ok(true);
         }
+        let before = lookup.versions();
         row.visit(sought.target(), |sequence, kind, value| {
             if covers.reach(own, sequence, lookup).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             take(lookup, sought, sequence, kind, value)
         })?;
+        note_found_row(table, is_hit, lookup, before);
         Ok(true)
     }
 
@@ -436,8 +441,14 @@ impl Reader {
 /// searched.
 #[inline]
 pub(in crate::db) fn note_found(table: &Table, lookup: &Lookup<Value>, before: usize) {
+    note_found_row(table, false, lookup, before);
+}
+
+/// [`note_found`] by a row: for one that was in the cache no filter was asked.
+#[inline]
+fn note_found_row(table: &Table, is_hit: bool, lookup: &Lookup<Value>, before: usize) {
     if perf::counts() && lookup.versions() > before {
-        if table.filters_keys() {
+        if !is_hit && table.filters_keys() {
             perf::count_at_level(PerfLevelMetric::BloomFilterFullTruePositive, 1);
         }
         perf::count_at_level(PerfLevelMetric::UserKeyReturnCount, u64::from(lookup.has_base()));

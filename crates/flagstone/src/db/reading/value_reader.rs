@@ -13,6 +13,7 @@ use crate::db::reading::cursor_blobs::CursorBlobs;
 use crate::db::reading::iterate::Iter;
 use crate::db::reading::value::Value;
 use crate::db::tables::Tables;
+use crate::env::ReadLimits;
 use crate::iter::lookup::in_key;
 use crate::options::ReadOptions;
 
@@ -44,6 +45,8 @@ struct InFile {
     left: u64,
     tables: Arc<Tables>,
     family: Arc<Family>,
+    /// What limits the reads of all pieces.
+    limits: Option<Arc<ReadLimits>>,
     /// Holes wait for those who hold it.
     _current: Arc<SuperVersion>,
     _counted: Measured,
@@ -75,9 +78,12 @@ impl ValueReader {
         }
         let mut counted = tables.account().measured(MemoryKind::Values);
         counted.set_large(BlobPieces::PIECE_MAX as usize);
-        let pieces = tables
-            .named_blob_file(family, &current.version, index.file)
-            .and_then(|reader| reader.pieces(key, &index))
+        let limits = tables.read_limits(options);
+        let open = || {
+            let reader = tables.named_blob_file(family, &current.version, index.file)?;
+            reader.pieces(key, &index)
+        };
+        let pieces = within(limits.as_ref(), open)
             .inspect_err(|error| tables.suspects().add(family, error))?;
         let size = pieces.size();
         let source = Source::InFile(Box::new(InFile {
@@ -85,6 +91,7 @@ impl ValueReader {
             left: size,
             tables: tables.clone(),
             family: family.clone(),
+            limits,
             _current: current.clone(),
             _counted: counted,
         }));
@@ -100,8 +107,8 @@ impl ValueReader {
     /// written.
     ///
     /// # Errors
-    /// `Corruption`, instead of the last piece, if the value is damaged; `IoError`. There are no
-    /// more pieces then.
+    /// `Corruption`, instead of the last piece, if the value is damaged; `IoError`; `TimedOut` by
+    /// the limits that the value was asked for with. There are no more pieces then.
     pub fn next_piece(&mut self) -> Result<Option<Value>> {
         Ok(self.next_bytes()?.map(Value::from))
     }
@@ -121,7 +128,8 @@ impl ValueReader {
     pub(crate) fn take_tail(&mut self, size: usize) -> Result<Vec<u8>> {
         let tail = match &mut self.source {
             Source::InFile(value) => {
-                let tail = value.pieces.tail(size as u64)?;
+                let InFile { pieces, limits, .. } = &mut **value;
+                let tail = within(limits.as_ref(), || pieces.tail(size as u64))?;
                 value.left -= tail.len() as u64;
                 tail
             }
@@ -146,10 +154,18 @@ impl From<Value> for ValueReader {
     }
 }
 
+/// Runs a read within limits, if there are any.
+fn within<T>(limits: Option<&Arc<ReadLimits>>, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    match limits {
+        None => read(),
+        Some(limits) => limits.during(read),
+    }
+}
+
 impl InFile {
     fn next_bytes(&mut self) -> Result<Option<Bytes>> {
         loop {
-            let piece = self.pieces.next_piece();
+            let piece = within(self.limits.as_ref(), || self.pieces.next_piece());
             let Some(mut piece) =
                 piece.inspect_err(|error| self.tables.suspects().add(&self.family, error))?
             else {

@@ -190,8 +190,16 @@ impl Tables {
         if let Some(table) = file.table.get() {
             return Ok(table);
         }
-        let key_filter = self.key_filters.lock().remove(&file.number());
+        let table = ReadLimits::without_limiter(|| self.read_table(family, file))?;
+        self.key_filters.lock().remove(&file.number());
+        Ok(file.opened(table))
+    }
+
+    /// Reads of a table what is in memory while it is open.
+    fn read_table(&self, family: &Family, file: &TableFile) -> Result<Arc<Table>> {
         let opened = self.open_table_file(file, self.mode)?;
+        // An opening that fails keeps the filter for the next one.
+        let key_filter = self.key_filters.lock().get(&file.number()).cloned();
         let options = family.options.load();
         let cache_index_and_filter = self.leaves_index_to_cache(family, file);
         let settings = TableReadSettings {
@@ -214,8 +222,7 @@ impl Tables {
             account: Some(self.account.clone()),
             ..TableReadSettings::default()
         };
-        let table = Table::open(opened, file.meta.size, settings)?;
-        Ok(file.opened(table))
+        Table::open(opened, file.meta.size, settings)
     }
 
     /// What a table has in memory beside its blocks.

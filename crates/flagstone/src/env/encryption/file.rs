@@ -63,6 +63,23 @@ pub(super) fn load(file: &AnyFile, cipher: &Arc<dyn BlockCipher>) -> Result<Opti
     }
 }
 
+/// Whether nothing is lost with what is in a file that has no contents, as [`load`] says.
+///
+/// # Errors
+/// `Corruption` if it may be a file that is not encrypted; `IoError`.
+pub(super) fn check_as_good_as_empty(file: &AnyFile) -> Result<()> {
+    let mut prefix = [0; PREFIX_SIZE];
+    let read = read_all(file, 0, &mut prefix)?;
+    if format::is_certainly_torn(&prefix[..read]) {
+        return Ok(());
+    }
+    let message = format!(
+        "file has {read} bytes, too few for the prefix of an encrypted one, and no mark of one: it \
+         is not written over"
+    );
+    Err(Error::corruption(message).at(file.path()))
+}
+
 /// Of RocksDB's files, CURRENT is read first, and tells a wrong key.
 fn check_current(file: &AnyFile, keystream: &Keystream) -> Result<()> {
     let name = file.path().file_name().and_then(|name| name.to_str());

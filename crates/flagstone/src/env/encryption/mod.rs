@@ -13,10 +13,16 @@
 //! **What it protects.** Someone who finds a disk learns names, sizes and times of files, and
 //! nothing of what is in them. Nothing protects against someone who *changes* the disk: a changed
 //! bit of the disk is a changed bit of the contents, and only the engine's checksums may notice.
-//! Two texts under one piece of a keystream betray each other. So bytes must not be written over
-//! with others: WALs are neither recycled nor mapped. What is left is what a crash leaves at the
-//! end of a file, which may be cut off and written again; someone would need the disk from before
-//! and from after that.
+//! Two texts under one piece of a keystream betray each other: someone who has the disk from before
+//! and from after learns how they differ. So bytes must not be written over with others: WALs are
+//! neither recycled nor mapped, and nothing is published (FIGURES). What is left:
+//! - what a crash, or a write that failed, leaves at the end of a WAL, a MANIFEST or a blob file is
+//!   cut off and written again
+//! - a hole that a write which failed left in a blob file, with a part of its bytes perhaps, is
+//!   filled with zeros
+//! - ingestion with `write_global_seqno` writes a table's sequence number into its place
+//! - the last block of a file that is written directly is written again when it is longer; the
+//!   bytes that it had stay, and follow-up bytes come in the place of its padding of zeros
 //!
 //! **Not encrypted** are LOCK and the names of files.
 
@@ -34,7 +40,9 @@ pub use cipher::BlockCipher;
 
 use self::file::EncryptedFile;
 use self::format::PREFIX_SIZE;
-use super::{AnyFile, Env, FileSystem, FileSystemAround, Metadata, OpenMode, Random};
+use super::{
+    AnyFile, Env, FileSystem, FileSystemAround, Metadata, OpenMode, PublishedFile, Random,
+};
 use crate::base::{Error, Result};
 
 /// A [`FileSystem`] that encrypts the contents of all files of another one.
@@ -97,11 +105,15 @@ impl EncryptedFileSystem {
         Ok(self.encrypted(file, Some(begun?)))
     }
 
+    /// # Errors
+    /// Those of [`file::load`]; `Corruption` if the file is shorter than a prefix and may be one
+    /// that is not encrypted.
     fn reopen(&self, path: &Path, mode: OpenMode) -> Result<AnyFile> {
         let file = mode.open(&*self.fs, path)?;
         let keystream = match file::load(&file, &self.cipher)? {
             Some(keystream) => keystream,
             None => {
+                file::check_as_good_as_empty(&file)?;
                 file.truncate(0)?;
                 self.begin(&file)?
             }
@@ -138,6 +150,11 @@ impl FileSystemAround for EncryptedFileSystem {
 
     fn may_write_over(&self) -> bool {
         false
+    }
+
+    /// A published file is written over again and again, which nothing here can hide.
+    fn publish(&self, _path: &Path) -> Result<Option<Box<dyn PublishedFile>>> {
+        Ok(None)
     }
 }
 

@@ -113,6 +113,16 @@ fn the_layout_is_that_of_rocksdb() {
     }
 }
 
+/// FIGURES was in plain text.
+#[test]
+fn nothing_is_published_in_plain_text() {
+    let directory = tempfile::tempdir().unwrap();
+    let env = Env::os().encrypted(shift(1)).unwrap();
+    let path = directory.path().join("FIGURES");
+    assert!(env.fs.publish(&path).unwrap().is_none());
+    assert!(!path.exists());
+}
+
 #[test]
 fn two_files_have_two_keystreams() {
     let world = World::new();
@@ -181,6 +191,22 @@ fn what_a_crash_leaves_of_a_prefix_has_no_contents() {
         file.write_at(0, b"anew").unwrap();
         assert_eq!(world.read(&path).unwrap(), b"anew");
     }
+}
+
+/// Such a file was emptied when it was written to.
+#[test]
+fn what_may_not_be_encrypted_is_not_cut_off() {
+    let world = World::new();
+    let path = world.write("000008.log", &text(100));
+    let mut plain = text(1000);
+    plain[..16].fill(b'x');
+    plain[32..48].fill(0);
+    world.set_raw(&path, plain.clone());
+    assert_eq!(world.read(&path).unwrap(), b"");
+    let refused = world.env.fs.reopen_writable(&path).err().expect("a refusal");
+    assert!(refused.is_corruption(), "{refused}");
+    assert_eq!(refused.path(), Some(&*path));
+    assert_eq!(world.raw(&path), plain);
 }
 
 #[test]

@@ -160,19 +160,32 @@ impl RateLimiter {
     }
 
     /// Waits until `bytes` may pass, or until `is_over` returns true, and returns the microseconds
-    /// waited.
+    /// waited. A request that is over before its bytes passed is not counted.
     pub fn request(&self, bytes: u64, priority: IoPriority, is_over: impl Fn() -> bool) -> u64 {
+        self.request_within(bytes, priority, || if is_over() { 0 } else { u64::MAX })
+    }
+
+    /// [`Self::request`] that waits no longer than the microseconds that `left_us` returns.
+    pub(crate) fn request_within(
+        &self,
+        bytes: u64,
+        priority: IoPriority,
+        left_us: impl Fn() -> u64,
+    ) -> u64 {
         let begin = self.clock.now_us();
         let mut now = begin;
         let mut policy = self.policy.lock();
         let ticket = if bytes == 0 { None } else { policy.request(now, priority, bytes) };
+        let mut has_passed = true;
         if let Some(ticket) = ticket {
             while policy.is_waiting(priority, ticket) {
-                if is_over() {
+                let left_us = left_us();
+                if left_us == 0 {
                     policy.withdraw(priority, ticket);
+                    has_passed = false;
                     break;
                 }
-                let wait = policy.next_refill_us().saturating_sub(now).max(1);
+                let wait = policy.next_refill_us().saturating_sub(now).clamp(1, left_us);
                 drop(policy);
                 self.clock.sleep(Duration::from_micros(wait));
                 now = self.clock.now_us();
@@ -182,8 +195,10 @@ impl RateLimiter {
         }
         drop(policy);
         let waited = now - begin;
-        self.bytes[priority as usize].fetch_add(bytes, Ordering::Relaxed);
-        self.requests[priority as usize].fetch_add(1, Ordering::Relaxed);
+        if has_passed {
+            self.bytes[priority as usize].fetch_add(bytes, Ordering::Relaxed);
+            self.requests[priority as usize].fetch_add(1, Ordering::Relaxed);
+        }
         self.waited_us.fetch_add(waited, Ordering::Relaxed);
         waited
     }

@@ -143,6 +143,40 @@ fn reads_wait_for_the_rate_limiter_but_not_longer_than_the_deadline() {
 }
 
 #[test]
+fn a_wait_for_the_rate_limiter_ends_with_the_deadline_and_not_with_the_period() {
+    let world = World::new(0);
+    let options = RateLimiterOptions {
+        mode: RateLimiterMode::AllIo,
+        refill_period_us: 1_000_000,
+        ..RateLimiterOptions::new(100)
+    };
+    let limiter = Arc::new(RateLimiter::with_clock(options, world.clock.clone()).unwrap());
+    let limits = ReadLimits::new(world.clock.clone(), 5_000_000 + 3500, u64::MAX)
+        .limited_by(limiter.clone(), IoPriority::Mid);
+    let outcome = Arc::new(limits).during(|| (0..100).try_for_each(|_| world.read().map(drop)));
+    assert!(is_timeout(&outcome));
+    assert_eq!(world.clock.now_us(), 3500);
+    assert_eq!(limiter.requests(IoPriority::Mid), world.reads(), "what was withdrawn is none");
+    assert_eq!(limiter.bytes_through(IoPriority::Mid), 100 * world.reads());
+}
+
+#[test]
+fn a_part_for_which_others_wait_passes_the_rate_limiter() {
+    let world = World::new(10);
+    let options = RateLimiterOptions { mode: RateLimiterMode::AllIo, ..RateLimiterOptions::new(1) };
+    let limiter = Arc::new(RateLimiter::with_clock(options, world.clock.clone()).unwrap());
+    let limits = ReadLimits::new(world.clock.clone(), 5_000_000 + 35, u64::MAX)
+        .limited_by(limiter.clone(), IoPriority::Mid);
+    let outcome = Arc::new(limits).during(|| {
+        ReadLimits::without_limiter(|| (0..3).try_for_each(|_| world.read().map(drop)))?;
+        assert_eq!((world.clock.now_us(), limiter.requests(IoPriority::Mid)), (30, 0));
+        ReadLimits::without_limiter(|| world.read())
+    });
+    assert!(is_timeout(&outcome), "the deadline holds");
+    ReadLimits::without_limiter(|| world.read()).unwrap();
+}
+
+#[test]
 fn limits_within_limits_end_with_their_call_even_by_a_panic() {
     let world = World::new(10);
     let (outer, inner) = (world.limits(u64::MAX, u64::MAX), world.limits(u64::MAX, 1));

@@ -36,6 +36,8 @@ fn new_files_lie_elsewhere_and_old_ones_stay_as_they_are() {
     refused(view.create_directory(Path::new("/db/more")));
     refused(view.lock(Path::new("/db/LOCK")).map(drop));
 
+    assert!(view.publish(Path::new("/db/FIGURES")).unwrap().is_none());
+
     // A file that has the name of one that is there hides it, and does not change it.
     view.create_writable(old, IoMode::Buffered).unwrap().write_at(0, b"other").unwrap();
     assert_eq!(read_file(&view, old, 10).unwrap(), b"other");
