@@ -51,7 +51,8 @@ impl Published {
         }
         let path = crate::base::file_name::figures(&context.path);
         let mut open = self.open.lock();
-        if open.is_some() {
+        // The directory may soon be another owner's. Closing calls `end` behind this flag.
+        if open.is_some() || context.closing.load(Ordering::Acquire) {
             return;
         }
         let file = match context.env.fs.publish(&path) {
