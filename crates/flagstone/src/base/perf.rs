@@ -136,6 +136,21 @@ impl Drop for Timer {
 }
 
 impl Timer {
+    /// Adds what it has taken, and takes no more until [`Timer::resume`].
+    #[inline]
+    pub(crate) fn pause(&mut self) {
+        if self.begun != 0 {
+            self.end();
+            self.begun = 0;
+        }
+    }
+
+    /// Goes on behind a pause.
+    #[inline]
+    pub(crate) fn resume(&mut self) {
+        *self = time(self.metric);
+    }
+
     #[cold]
     #[inline(never)]
     fn end(&self) {
