@@ -64,7 +64,9 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        self.registered.drain(..).for_each(|id| drop(low_level::unregister(id)));
+        for id in self.registered.drain(..) {
+            let _ = low_level::unregister(id);
+        }
         let came = self.came.load(Ordering::Relaxed);
         if let Some(signal) = i32::try_from(came).ok().filter(|signal| *signal != 0) {
             // Ends the process as the signal would have.
