@@ -207,7 +207,7 @@ c_api! {
             sampling_frequency: options.sampling_frequency.max(1),
             filter: TraceFilter::from_bits(options.filter),
         };
-        let writer = FileTraceWriter::create(&env_of(db, env), path)?;
+        let writer = FileTraceWriter::replace(&env_of(db, env), path);
         db.engine().start_trace(&options, Box::new(writer))?;
     }
 

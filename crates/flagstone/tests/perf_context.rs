@@ -251,6 +251,29 @@ fn values_of_blob_files_are_counted() {
 }
 
 #[test]
+fn bytes_of_scans_are_counted_in_both_directions_and_once() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &options("")).unwrap();
+    fill(&db, 100);
+    db.put_entity(key(50), [("", "default")]).unwrap();
+    for (place, bytes) in [(40, 109), (50, 16)] {
+        for is_backward in [false, true] {
+            let scan = counted(|| {
+                let mut iter = db.iter(&ReadOptions::default()).unwrap();
+                if is_backward {
+                    iter.seek_for_prev(key(place))
+                } else {
+                    iter.seek(key(place))
+                }
+                iter.value().unwrap();
+                iter.value().unwrap();
+            });
+            assert_eq!(scan.get(M::IterReadBytes), bytes, "{place} {is_backward}");
+        }
+    }
+}
+
+#[test]
 fn writes_count_their_steps() {
     let directory = temporary();
     let db = Db::open(directory.path(), &options("write_buffer_size=65536")).unwrap();

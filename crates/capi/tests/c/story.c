@@ -625,7 +625,7 @@ static void traces(void) {
   put(db, "ada", "1815");
   CHECK(holds(db, "ada", "1815"));
   rocksdb_start_trace(db, NULL, NULL, traced, trace, &error);
-  CHECK(strstr(error, "already exists") != NULL);
+  CHECK(strstr(error, "already being recorded") != NULL);
   rocksdb_free(error), error = NULL;
   rocksdb_end_trace(db, &error);
   OK();

@@ -110,7 +110,7 @@ fn source(env: &Env, path: &Path, now_us: u64) -> Source {
 fn is_there(figures: &Figures, now_us: u64) -> bool {
     let started = process_start(figures.pid);
     let is_same = started.is_some_and(|started| started == figures.process_start);
-    is_same || now_us.saturating_sub(figures.updated_at_us) < STALE_AFTER_US
+    is_same || now_us.abs_diff(figures.updated_at_us) < STALE_AFTER_US
 }
 
 fn files(fs: &dyn FileSystem, path: &Path) -> Result<BTreeMap<&'static str, Files>> {

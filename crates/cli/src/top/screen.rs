@@ -1,11 +1,15 @@
 //! A terminal that shows one view after the other.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use flagstone::env::Clock;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex, Termios};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::{SigId, flag, low_level};
 
 use crate::failure::Failure;
 
@@ -27,7 +31,48 @@ const COLUMNS: u16 = 80;
 
 /// The terminal, which is as it was when this is dropped.
 pub struct Screen {
-    before: Option<Termios>,
+    before: Termios,
+    signals: Signals,
+}
+
+/// How long a signal may wait that comes just before the terminal is waited for.
+const SIGNALS_SEEN_AFTER: Duration = Duration::from_millis(250);
+
+/// Notes the signals that end a program, so that the terminal is given back before.
+struct Signals {
+    /// The one that came last; 0 if there is none.
+    came: Arc<AtomicUsize>,
+    registered: Vec<SigId>,
+}
+
+impl Signals {
+    fn note() -> Result<Self, Failure> {
+        let mut signals = Self { came: Arc::default(), registered: Vec::new() };
+        for signal in [SIGTERM, SIGHUP, SIGINT] {
+            let registered =
+                flag::register_usize(signal, signals.came.clone(), signal.unsigned_abs() as usize);
+            let failed = |error| Failure::Stream("handle signals", error);
+            signals.registered.push(registered.map_err(failed)?);
+        }
+        Ok(signals)
+    }
+
+    fn came(&self) -> bool {
+        self.came.load(Ordering::Relaxed) != 0
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.registered.drain(..) {
+            let _ = low_level::unregister(id);
+        }
+        let came = self.came.load(Ordering::Relaxed);
+        if let Some(signal) = i32::try_from(came).ok().filter(|signal| *signal != 0) {
+            // Ends the process as the signal would have.
+            let _ = low_level::emulate_default_handler(signal);
+        }
+    }
 }
 
 fn failed(error: impl Into<io::Error>) -> Failure {
@@ -35,21 +80,19 @@ fn failed(error: impl Into<io::Error>) -> Failure {
 }
 
 impl Screen {
-    /// Takes the terminal; `None` if standard output is none.
+    /// Takes the terminal; `None` if standard output is none, or no keys come from one.
     pub fn begin() -> Result<Option<Self>, Failure> {
-        if !io::stdout().is_terminal() {
+        if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
             return Ok(None);
         }
-        // Keys come one by one and are not shown. If the input is no terminal, none come.
-        let before = termios::tcgetattr(io::stdin()).ok();
-        if let Some(before) = &before {
-            let mut modes = before.clone();
-            modes.local_modes &= !(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
-            modes.special_codes[SpecialCodeIndex::VMIN] = 0;
-            modes.special_codes[SpecialCodeIndex::VTIME] = 0;
-            termios::tcsetattr(io::stdin(), OptionalActions::Now, &modes).map_err(failed)?;
-        }
-        let screen = Self { before };
+        let before = termios::tcgetattr(io::stdin()).map_err(failed)?;
+        let mut modes = before.clone();
+        let screen = Self { before, signals: Signals::note()? };
+        // Keys come one by one and are not shown.
+        modes.local_modes &= !(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+        modes.special_codes[SpecialCodeIndex::VMIN] = 0;
+        modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+        termios::tcsetattr(io::stdin(), OptionalActions::Now, &modes).map_err(failed)?;
         write(BEGIN)?;
         Ok(Some(screen))
     }
@@ -66,22 +109,21 @@ impl Screen {
         write(&format!("{HOME}{text}{CLEAR_LINE}{CLEAR_REST}"))
     }
 
-    /// Waits for so long; whether a key ended the view meanwhile.
+    /// Waits for so long; whether a key or a signal ended the view meanwhile.
     pub fn wait(&mut self, clock: &dyn Clock, interval: Duration) -> Result<bool, Failure> {
         let interval_us = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
         let deadline_us = clock.now_us().saturating_add(interval_us);
         loop {
+            if self.signals.came() {
+                return Ok(true);
+            }
             let left = Duration::from_micros(deadline_us.saturating_sub(clock.now_us()));
             if left.is_zero() {
                 return Ok(false);
             }
-            if self.before.is_none() {
-                clock.sleep(left);
-                return Ok(false);
-            }
             let stdin = io::stdin();
             let mut waited = [PollFd::new(&stdin, PollFlags::IN)];
-            let timeout = left.try_into().ok();
+            let timeout = left.min(SIGNALS_SEEN_AFTER).try_into().ok();
             match poll(&mut waited, timeout.as_ref()) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => continue,
                 Ok(_) => {}
@@ -101,9 +143,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         let _ = write(END);
-        if let Some(before) = &self.before {
-            let _ = termios::tcsetattr(io::stdin(), OptionalActions::Now, before);
-        }
+        let _ = termios::tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
 }
 

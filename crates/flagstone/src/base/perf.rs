@@ -2,8 +2,8 @@
 //!
 //! 1. Each thread has a level and counters of its own ([`set_perf_level`]). Nothing is counted
 //!    until a thread raises its level, so that programs that never ask pay next to nothing.
-//! 2. A place that counts first reads [`HIGHEST`], a static that is written when a level is set and
-//!    never otherwise. Only if some thread has asked for so much is the thread's own level looked
+//! 2. A place that counts first reads [`HIGHEST`], a static that is written when a level is set, or
+//!    a thread ends that has one, and never otherwise. Only if some thread has so much is the thread's own level looked
 //!    at, which in a shared library takes a call.
 //! 3. Times are read from the system's clocks and not from an `Env`: nothing depends on them.
 //!
@@ -20,6 +20,7 @@ mod tests;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 pub(crate) use blocks::{BlockKind, asked_filter, hit, read_block, reading};
 pub use by_level::PerfLevelMetric;
@@ -49,10 +50,29 @@ pub enum PerfLevel {
     EnableTime = 6,
 }
 
-/// The highest level that any thread has asked for.
-static HIGHEST: AtomicU8 = AtomicU8::new(PerfLevel::Disable as u8);
+/// Alone on its cache line: all threads read it, and what else is written would cost them.
+#[repr(align(128))]
+struct Alone(AtomicU8);
+
+/// The highest level that any thread has.
+static HIGHEST: Alone = Alone(AtomicU8::new(PerfLevel::Disable as u8));
+
+/// How many threads have each level. [`HIGHEST`] is written under its lock.
+static THREADS: Mutex<[usize; LEVELS]> = Mutex::new([0; LEVELS]);
+
+const LEVELS: usize = PerfLevel::EnableTime as usize + 1;
+
+/// Ends a thread's part in [`THREADS`] with the thread.
+struct Counted;
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        change_level(PerfLevel::Disable);
+    }
+}
 
 thread_local! {
+    static COUNTED: Counted = const { Counted };
     static LEVEL: Cell<PerfLevel> = const { Cell::new(PerfLevel::Disable) };
     static COUNTERS: [Cell<u64>; PerfMetric::ALL.len()] =
         const { [const { Cell::new(0) }; PerfMetric::ALL.len()] };
@@ -60,11 +80,27 @@ thread_local! {
 
 /// Sets how much the calling thread counts from now on; its counters stay as they are.
 ///
-/// Counting costs a few nanoseconds a place, and a time some 50 nanoseconds. Once a thread has
-/// asked for a level, the other threads of the process look at their own wherever that counts.
+/// Counting costs a few nanoseconds a place, and a time some 50 nanoseconds. While a thread has a
+/// level, the other threads of the process look at their own wherever that counts.
 pub fn set_perf_level(level: PerfLevel) {
-    HIGHEST.fetch_max(level as u8, Ordering::Relaxed);
-    LEVEL.set(level);
+    // A thread that ends has nobody who would lower the level again.
+    if level == LEVEL.get() || COUNTED.try_with(|_| ()).is_err() {
+        return;
+    }
+    change_level(level);
+}
+
+fn change_level(level: PerfLevel) {
+    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = LEVEL.replace(level);
+    if before != PerfLevel::Disable {
+        threads[before as usize] -= 1;
+    }
+    if level != PerfLevel::Disable {
+        threads[level as usize] += 1;
+    }
+    let highest = threads.iter().rposition(|count| *count > 0);
+    HIGHEST.0.store(highest.unwrap_or(PerfLevel::Disable as usize) as u8, Ordering::Relaxed);
 }
 
 /// How much the calling thread counts.
@@ -75,7 +111,7 @@ pub fn perf_level() -> PerfLevel {
 /// Whether the calling thread counts what begins with that level.
 #[inline]
 pub(crate) fn is_on(level: PerfLevel) -> bool {
-    HIGHEST.load(Ordering::Relaxed) >= level as u8 && is_own(level)
+    HIGHEST.0.load(Ordering::Relaxed) >= level as u8 && is_own(level)
 }
 
 #[cold]
@@ -136,6 +172,21 @@ impl Drop for Timer {
 }
 
 impl Timer {
+    /// Adds what it has taken, and takes no more until [`Timer::resume`].
+    #[inline]
+    pub(crate) fn pause(&mut self) {
+        if self.begun != 0 {
+            self.end();
+            self.begun = 0;
+        }
+    }
+
+    /// Goes on behind a pause.
+    #[inline]
+    pub(crate) fn resume(&mut self) {
+        *self = time(self.metric);
+    }
+
     #[cold]
     #[inline(never)]
     fn end(&self) {

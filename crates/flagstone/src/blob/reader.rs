@@ -103,15 +103,18 @@ pub fn get_together(requests: &[BlobRequest<'_>], verify: bool) -> (Vec<Result<B
         // Until it is read.
         values.push(span.map(|_| BlobValue { buffer: Vec::new(), start: 0 }));
     }
-    let time = perf::time(PerfMetric::BlobReadTime);
+    let mut timer = perf::time(PerfMetric::BlobReadTime);
     let together = read_together(&places, &mut |place: usize, bytes: Result<&[u8]>| {
         let (at, span) = whose[place];
         let BlobRequest { reader, user_key, index } = &requests[at];
-        drop(count_read(span.length));
+        count_bytes(span.length);
+        // What follows a read has times of its own.
+        timer.pause();
         let unfold = |bytes: &[u8]| reader.unfold(user_key, index, span, bytes.to_vec());
         values[at] = bytes.and_then(unfold);
+        timer.resume();
     });
-    drop(time);
+    drop(timer);
     (values, together)
 }
 
@@ -434,9 +437,13 @@ impl BlobFileReader {
 
 /// Counts a read of so many bytes for values, and takes its time.
 pub(super) fn count_read(length: usize) -> perf::Timer {
+    count_bytes(length);
+    perf::time(PerfMetric::BlobReadTime)
+}
+
+fn count_bytes(length: usize) {
     perf::count(PerfMetric::BlobReadCount, 1);
     perf::count(PerfMetric::BlobReadByte, length as u64);
-    perf::time(PerfMetric::BlobReadTime)
 }
 
 /// The key of the record whose value `index` leads to: its header stands before as many bytes as it

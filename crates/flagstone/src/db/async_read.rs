@@ -19,7 +19,7 @@ use crate::cache::{Held, MemoryAccount, MemoryKind};
 use crate::db::DbInner;
 use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
-use crate::db::reading::iterate::Iter;
+use crate::db::reading::iterate::{Iter, record_seek};
 use crate::db::reading::value::Value;
 use crate::db::tree::damage;
 use crate::options::ReadOptions;
@@ -209,9 +209,9 @@ impl Position {
     fn seek(&self, iter: &mut Iter) {
         match self {
             Self::First => iter.seek_to_first(),
-            Self::At(key) => iter.seek(key),
+            Self::At(key) => iter.seek_again(key),
             Self::After { key, .. } => {
-                iter.seek(key);
+                iter.seek_again(key);
                 if iter.entries_mut().stands_on(key) {
                     iter.next();
                 }
@@ -243,6 +243,12 @@ impl fmt::Debug for AsyncIter {
 impl AsyncIter {
     /// The next batch begins at the first key at or after `target`.
     pub fn seek(&mut self, target: &[u8]) {
+        // Once, whatever cursors go there.
+        let Source { inner, options, family, .. } = &*self.source;
+        let operations = inner.context.statistics.operations();
+        if operations.is_on() {
+            record_seek(operations, options, false, (family.id(), target));
+        }
         self.stand_at(Position::At(target.to_vec()));
     }
 

@@ -1,7 +1,7 @@
 //! Small files in which a process says something to others while it runs.
 
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::base::{Error, Result};
@@ -34,6 +34,15 @@ impl OsPublishedFile {
         let file = options.open(path).map_err(|error| Error::io("create", path, error))?;
         Ok(Self { file, path: path.to_path_buf(), pid: std::process::id() })
     }
+
+    /// Whether the path still leads to this file and not to one that was put there since.
+    fn is_in_place(&self) -> bool {
+        let identity = |found: fs::Metadata| (found.dev(), found.ino());
+        match (self.file.metadata(), fs::symlink_metadata(&self.path)) {
+            (Ok(own), Ok(found)) => identity(own) == identity(found),
+            _ => false,
+        }
+    }
 }
 
 impl PublishedFile for OsPublishedFile {
@@ -46,8 +55,8 @@ impl PublishedFile for OsPublishedFile {
 
 impl Drop for OsPublishedFile {
     fn drop(&mut self) {
-        if std::process::id() == self.pid {
-            // What is left says itself that its process is gone.
+        // What is left says itself that its process is gone.
+        if std::process::id() == self.pid && self.is_in_place() {
             let _ = fs::remove_file(&self.path);
         }
     }

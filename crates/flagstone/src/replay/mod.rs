@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::base::{Code, ColumnFamilyId, Error, Result};
-use crate::batch::WriteBatch;
+use crate::batch::{BatchView, WriteBatch};
 use crate::db::{ColumnFamily, Db};
 use crate::env::{Clock, Env, Task};
 use crate::options::{ReadOptions, WriteOptions};
@@ -82,7 +82,8 @@ pub enum ReplayOutcome {
 pub struct ReplaySummary {
     /// Operations that were repeated.
     pub executed: u64,
-    /// Records that are about something else, or of a kind that is not known.
+    /// Records that are about something else, of a kind that is not known, or steps of two-phase
+    /// transactions.
     pub unsupported: u64,
 }
 
@@ -354,7 +355,8 @@ impl<F: Fn(u64, &Result<ReplayOutcome>) + Sync> Replay<'_, F> {
                     }
                 }
             };
-            let outcome = match raw.operation(self.pace.header.version) {
+            let operation = raw.operation(self.pace.header.version).and_then(without_markers);
+            let outcome = match operation {
                 Err(error) if error.code() == Code::NotSupported => {
                     self.unsupported.fetch_add(1, Ordering::Relaxed);
                     (self.report)(raw.time_us, &Err(error));
@@ -377,4 +379,15 @@ impl<F: Fn(u64, &Result<ReplayOutcome>) + Sync> Replay<'_, F> {
             *failure = Some((time_us, error));
         }
     }
+}
+
+/// Refuses the steps of two-phase transactions, which are no writes of their own.
+fn without_markers(operation: TraceRecord) -> Result<TraceRecord> {
+    if let TraceRecord::Write { batch } = &operation
+        && BatchView::parse(batch)?.validate()?.has_transaction_markers
+    {
+        let message = "a step of a two-phase transaction is not repeated";
+        return Err(Error::not_supported(message));
+    }
+    Ok(operation)
 }

@@ -1,10 +1,10 @@
 //! Where traces go, and come from.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{Error, Result};
-use crate::env::{Env, IoMode, RandomAccessFile, WritableFile, read_until_end};
+use crate::env::{Env, FileSystem, IoMode, RandomAccessFile, WritableFile, read_until_end};
 
 use super::format::RECORD_HEADER_SIZE;
 
@@ -44,14 +44,19 @@ pub trait TraceReader: Send {
 }
 
 /// Writes a trace to a file, a buffer of 64 KiB at a time. The file is not synced.
+///
+/// It is made with the first record: a trace that does not begin leaves none behind.
 pub struct FileTraceWriter {
-    file: Arc<dyn WritableFile>,
+    fs: Arc<dyn FileSystem>,
+    path: PathBuf,
+    /// Once there is a record.
+    file: Option<Arc<dyn WritableFile>>,
     buffer: Vec<u8>,
     written: u64,
 }
 
 impl FileTraceWriter {
-    /// Begins a new file.
+    /// For a new file.
     ///
     /// # Errors
     /// `InvalidArgument` if the file exists; `IoError`.
@@ -62,12 +67,23 @@ impl FileTraceWriter {
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
-        let file = env.fs.create_writable(path, IoMode::Buffered)?;
-        Ok(Self { file, buffer: Vec::with_capacity(BUFFER_SIZE), written: 0 })
+        Ok(Self::replace(env, path))
+    }
+
+    /// For a new file, or one that is emptied when the trace begins.
+    pub fn replace(env: &Env, path: impl AsRef<Path>) -> Self {
+        Self {
+            fs: env.fs.clone(),
+            path: path.as_ref().to_path_buf(),
+            file: None,
+            buffer: Vec::new(),
+            written: 0,
+        }
     }
 
     fn write_buffer(&mut self) -> Result<()> {
-        self.file.write_at(self.written, &self.buffer)?;
+        let Some(file) = &self.file else { return Ok(()) };
+        file.write_at(self.written, &self.buffer)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_SIZE);
@@ -77,6 +93,10 @@ impl FileTraceWriter {
 
 impl TraceWriter for FileTraceWriter {
     fn write(&mut self, record: &[u8]) -> Result<()> {
+        if self.file.is_none() {
+            self.file = Some(self.fs.create_writable(&self.path, IoMode::Buffered)?);
+            self.buffer.reserve(BUFFER_SIZE);
+        }
         self.buffer.extend_from_slice(record);
         if self.buffer.len() >= BUFFER_SIZE { self.write_buffer() } else { Ok(()) }
     }
@@ -129,9 +149,12 @@ impl FileTraceReader {
             let wanted = BUFFER_SIZE.max(length) as u64;
             // Fits: the file has that many bytes.
             let wanted = wanted.min(self.size - offset) as usize;
-            self.window.resize(wanted, 0);
-            let filled = read_until_end(&*self.file, offset, &mut self.window)?;
-            self.window.truncate(filled);
+            // Should the read fail, the window has nothing.
+            let mut window = std::mem::take(&mut self.window);
+            window.resize(wanted, 0);
+            let filled = read_until_end(&*self.file, offset, &mut window)?;
+            window.truncate(filled);
+            self.window = window;
             self.window_start = offset;
         }
         let at = (offset - self.window_start) as usize;

@@ -1,14 +1,15 @@
 //! What a database that is traced writes down.
 //!
-//! 1. While nothing is recorded, an operation looks at one flag.
-//! 2. Otherwise it takes a lock that all threads share, is filtered and then sampled as in RocksDB,
+//! 1. An operation first looks which kinds are recorded: none while there is no trace, nor once it
+//!    is full or has failed.
+//! 2. If its own is, it takes a lock that all threads share, is filtered and then sampled as in RocksDB,
 //!    and becomes a record.
 //! 3. Writes are recorded under the commit lock, as they are logged: their order is that of the
 //!    WAL.
 
 use std::sync::Arc;
 
-use crate::base::sync::{AtomicBool, Mutex, Ordering};
+use crate::base::sync::{AtomicU8, Mutex, Ordering};
 use crate::base::{Code, ColumnFamilyId, Error, Result};
 use crate::env::Clock;
 
@@ -96,8 +97,8 @@ pub struct OperationTraceSummary {
 /// A recording, or none.
 #[derive(Default)]
 pub(crate) struct OperationTrace {
-    /// Changed under the lock only.
-    is_on: AtomicBool,
+    /// The kinds that are recorded, as bits. Changed under the lock only.
+    kinds: AtomicU8,
     recording: Mutex<Option<Box<Recording>>>,
 }
 
@@ -111,7 +112,7 @@ impl OperationTrace {
     /// Whether operations are recorded.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        self.is_on.load(Ordering::Relaxed)
+        self.kinds.load(Ordering::Relaxed) != 0
     }
 
     /// Begins a trace.
@@ -144,7 +145,8 @@ impl OperationTrace {
         };
         begun.frame(TraceType::Begin)?;
         *recording = Some(Box::new(begun));
-        self.is_on.store(true, Ordering::Relaxed);
+        let kinds = RECORDED.into_iter().filter(|kind| !options.filter.leaves_out(*kind));
+        self.kinds.store(kinds.map(bit).fold(0, |all, bit| all | bit), Ordering::Relaxed);
         Ok(())
     }
 
@@ -154,7 +156,7 @@ impl OperationTrace {
     /// The first that its writer met; what came after is not in the trace.
     pub(crate) fn end(&self) -> Result<Option<OperationTraceSummary>> {
         let mut recording = self.recording.lock();
-        self.is_on.store(false, Ordering::Relaxed);
+        self.kinds.store(0, Ordering::Relaxed);
         recording.take().map(|recording| recording.finish()).transpose()
     }
 
@@ -196,9 +198,36 @@ impl OperationTrace {
         kind: TraceType,
         encode: impl for<'a> FnOnce(&'a mut Encoder, u64) -> Result<&'a [u8]>,
     ) {
+        if self.kinds.load(Ordering::Relaxed) & bit(kind) == 0 {
+            return;
+        }
         if let Some(recording) = &mut *self.recording.lock() {
             recording.add(kind, encode);
+            if recording.is_full || recording.failure.is_some() {
+                self.kinds.store(0, Ordering::Relaxed);
+            }
         }
+    }
+}
+
+/// The kinds of operations.
+const RECORDED: [TraceType; 5] = [
+    TraceType::Get,
+    TraceType::Write,
+    TraceType::Seek,
+    TraceType::SeekForPrev,
+    TraceType::MultiGet,
+];
+
+/// The bit of a kind; 0 for records that are no operations.
+fn bit(kind: TraceType) -> u8 {
+    match kind {
+        TraceType::Get => 1,
+        TraceType::Write => 1 << 1,
+        TraceType::Seek => 1 << 2,
+        TraceType::SeekForPrev => 1 << 3,
+        TraceType::MultiGet => 1 << 4,
+        _ => 0,
     }
 }
 

@@ -268,6 +268,8 @@ fn bad_records_are_refused() {
 fn files_hand_out_what_was_written_and_say_where_they_are_cut_off() {
     let env = Env::memory();
     env.fs.create_directory("/t".as_ref()).unwrap();
+    // A trace that does not begin leaves no file behind.
+    drop(FileTraceWriter::create(&env, "/t/trace").unwrap());
     let mut writer = FileTraceWriter::create(&env, "/t/trace").unwrap();
     let mut encoder = Encoder::default();
     let long = vec![b'x'; 200_000];
@@ -343,6 +345,7 @@ fn operations_are_filtered_then_sampled_until_the_trace_is_full() {
     let options = OperationTraceOptions { max_trace_file_size: 200, ..Default::default() };
     trace.start(&clock, &options, writer).unwrap();
     (0..100).for_each(|n| trace.get(DEFAULT, &[n]));
+    assert!(!trace.is_on(), "nothing finds room any more");
     let summary = trace.end().unwrap().unwrap();
     assert!(summary.is_full && summary.operations < 10, "{summary:?}");
 
@@ -350,6 +353,7 @@ fn operations_are_filtered_then_sampled_until_the_trace_is_full() {
     let (writer, records) = in_memory(150);
     trace.start(&clock, &OperationTraceOptions::default(), writer).unwrap();
     (0..100).for_each(|n| trace.get(DEFAULT, &[n]));
+    assert!(!trace.is_on());
     assert_eq!(trace.end().unwrap_err().code(), Code::InvalidArgument);
     assert!(records.lock().len() < 4);
     let (writer, _) = in_memory(10);

@@ -3,7 +3,8 @@
 //!
 //! A worker that looks for work writes the file, if the last time was [`PERIOD_US`] ago: with some
 //! 10 KiB into the system's cache, once in two seconds. No thread waits for it, and it is never
-//! synced. Where it cannot be written there is none.
+//! synced. Where it cannot be made there is none; a write that fails is tried again when the next is
+//! due.
 
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::db::context::Context;
@@ -28,6 +29,8 @@ pub(super) struct Published {
     open: Mutex<Option<Open>>,
     /// When it is to be written next; [`NEVER`] while there is none.
     due_us: AtomicU64,
+    /// Bytes of the WALs when they were last at hand.
+    wal_bytes: AtomicU64,
 }
 
 struct Open {
@@ -35,11 +38,13 @@ struct Open {
     pid: u32,
     process_start: u64,
     opened_at_us: u64,
+    /// Whether the last write failed, which was logged.
+    has_failed: bool,
 }
 
 impl Default for Published {
     fn default() -> Self {
-        Self { open: Mutex::default(), due_us: AtomicU64::new(NEVER) }
+        Self { open: Mutex::default(), due_us: AtomicU64::new(NEVER), wal_bytes: AtomicU64::new(0) }
     }
 }
 
@@ -51,7 +56,8 @@ impl Published {
         }
         let path = crate::base::file_name::figures(&context.path);
         let mut open = self.open.lock();
-        if open.is_some() {
+        // The directory may soon be another owner's. Closing calls `end` behind this flag.
+        if open.is_some() || context.closing.load(Ordering::Acquire) {
             return;
         }
         let file = match context.env.fs.publish(&path) {
@@ -68,6 +74,7 @@ impl Published {
             pid,
             process_start: process_start(pid).unwrap_or_default(),
             opened_at_us: context.env.clock.unix_micros(),
+            has_failed: false,
         });
         self.due_us.store(0, Ordering::Relaxed);
     }
@@ -90,22 +97,29 @@ impl Published {
         if now_us < due_us || self.due_us.compare_exchange(due_us, next, mine, relaxed).is_err() {
             return;
         }
-        let mut figures = gather(jobs);
-        let mut open = self.open.lock();
-        let Some(Open { file, pid, process_start, opened_at_us }) = &*open else { return };
-        figures.pid = *pid;
-        figures.process_start = *process_start;
-        figures.opened_at_us = *opened_at_us;
-        if let Err(error) = file.publish(figures.encode().as_bytes()) {
-            jobs.context.log.info(|| format!("the file FIGURES is given up: {error}"));
-            self.due_us.store(NEVER, Ordering::Relaxed);
-            *open = None;
+        // Writers hold the commit lock while they sync: the last value serves meanwhile.
+        if let Some(bytes) = jobs.pipeline.wal_bytes_at_hand() {
+            self.wal_bytes.store(bytes, relaxed);
         }
+        let mut figures = gather(jobs, self.wal_bytes.load(relaxed));
+        // Whoever begins or ends the file has it otherwise.
+        let Some(mut open) = self.open.try_lock() else { return };
+        let Some(open) = &mut *open else { return };
+        figures.pid = open.pid;
+        figures.process_start = open.process_start;
+        figures.opened_at_us = open.opened_at_us;
+        let outcome = open.file.publish(figures.encode().as_bytes());
+        if let Err(error) = &outcome
+            && !open.has_failed
+        {
+            jobs.context.log.info(|| format!("the file FIGURES cannot be written now: {error}"));
+        }
+        open.has_failed = outcome.is_err();
     }
 }
 
 /// What the database does now.
-fn gather(jobs: &Jobs) -> Figures {
+fn gather(jobs: &Jobs, wal_bytes: u64) -> Figures {
     let Jobs { context, tree, pipeline, tables, snapshots, .. } = jobs;
     let (flushes, compactions) = tree.running();
     let cache = tables.caches().blocks();
@@ -120,7 +134,7 @@ fn gather(jobs: &Jobs) -> Figures {
         ("running_compactions", compactions as u64),
         ("is_write_stopped", u64::from(pipeline.control().is_stopped())),
         ("delayed_write_rate", pipeline.control().delayed_rate()),
-        ("wal_bytes", pipeline.wal_bytes()),
+        ("wal_bytes", wal_bytes),
         ("blob_files", memory.blob_files),
         ("blob_bytes", memory.blob_bytes),
         ("block_cache_usage", cache.usage() as u64),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::base::{Error, Result, SequenceNumber, ValueType, WideColumns};
+use crate::base::{ColumnFamilyId, Error, Result, SequenceNumber, ValueType, WideColumns};
 use crate::db::family::Family;
 use crate::db::reading::Reader;
 use crate::db::reading::cursor::{Cursor, make_cursor};
@@ -16,6 +16,7 @@ use crate::db::tables::live_cursors::Origin;
 use crate::env::ReadLimits;
 use crate::iter::DbIter;
 use crate::options::ReadOptions;
+use crate::trace::OperationTrace;
 
 /// A cursor over the keys of one family, in order, as of one moment.
 ///
@@ -120,11 +121,22 @@ impl Iter {
 
     /// Moves to the first key at or after `target`.
     pub fn seek(&mut self, target: impl AsRef<[u8]>) {
+        self.seek_noted(target.as_ref(), true);
+    }
+
+    /// [`Iter::seek`] that goes on with a scan whose seek is recorded already.
+    pub(in crate::db) fn seek_again(&mut self, target: &[u8]) {
+        self.seek_noted(target, false);
+    }
+
+    fn seek_noted(&mut self, target: &[u8], is_noted: bool) {
         self.within_limits(|iter| {
             if iter.refresh_before_seek() {
                 iter.statistics.add(Ticker::Seeks, 1);
-                iter.note_seek(false, target.as_ref());
-                iter.entries_mut().seek(target.as_ref());
+                if is_noted {
+                    iter.note_seek(false, target);
+                }
+                iter.entries_mut().seek(target);
             }
         });
     }
@@ -146,10 +158,7 @@ impl Iter {
         let operations = self.statistics.operations();
         if operations.is_on() {
             let CursorBlobs { family, options, .. } = self.entries().resolver();
-            let bound = |bound: &'_ Option<Vec<u8>>| bound.clone().unwrap_or_default();
-            let lower = bound(&options.iterate_lower_bound);
-            let upper = bound(&options.iterate_upper_bound);
-            operations.seek(for_prev, (family.id, target), (&lower, &upper));
+            record_seek(operations, options, for_prev, (family.id, target));
         }
     }
 
@@ -361,4 +370,18 @@ impl Reader {
         let (cursor, statistics) = (Some(cursor), self.statistics.clone());
         Ok(Iter { cursor, statistics, auto_refresh, limits, is_special })
     }
+}
+
+/// Records a seek of a key of a family.
+#[cold]
+pub(in crate::db) fn record_seek(
+    operations: &OperationTrace,
+    options: &ReadOptions,
+    for_prev: bool,
+    target: (ColumnFamilyId, &[u8]),
+) {
+    let bound = |bound: &'_ Option<Vec<u8>>| bound.clone().unwrap_or_default();
+    let lower = bound(&options.iterate_lower_bound);
+    let upper = bound(&options.iterate_upper_bound);
+    operations.seek(for_prev, target, (&lower, &upper));
 }

@@ -24,6 +24,17 @@ fn a_published_file_has_the_last_contents_and_goes_with_its_owner() {
 }
 
 #[test]
+fn a_file_that_took_its_place_is_left_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("FIGURES");
+    let published = OsPublishedFile::create(&path).expect("a new file");
+    fs::rename(&path, directory.path().join("moved")).expect("it is moved away");
+    fs::write(&path, "another").expect("another takes its place");
+    drop(published);
+    assert_eq!(fs::read_to_string(&path).expect("it is left"), "another");
+}
+
+#[test]
 fn this_process_has_started_and_others_have_not() {
     let started = process_start(std::process::id()).expect("this process runs");
     assert!(started > 0);

@@ -68,6 +68,14 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         }
     }
 
+    /// Counts the bytes of a value that was looked for behind its key.
+    pub(super) fn note_found(&self) {
+        if perf::counts() {
+            let value = self.found_value().map_or(0, <[u8]>::len);
+            perf::count(PerfMetric::IterReadBytes, value as u64);
+        }
+    }
+
     fn advance(&mut self, mut past_saved_key: bool) -> Result<()> {
         // Invisible versions of one key, passed in a row.
         let mut passed = 0;

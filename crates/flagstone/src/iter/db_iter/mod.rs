@@ -297,6 +297,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         assert!(self.valid, "value() needs a valid cursor");
         if matches!(self.shown.value_at, ValueAt::Unknown) {
             self.shown.value_at = self.find_value()?;
+            self.note_found();
         }
         Ok(self.found_value().unwrap_or_else(|| self.inner.value()))
     }
@@ -390,7 +391,6 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 Collected::Made(value) => value,
             }
         };
-        perf::count(PerfMetric::IterReadBytes, made.len() as u64);
         self.shown.made_value = made;
         Ok(ValueAt::Made)
     }

@@ -3,7 +3,7 @@
 use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, SequenceNumber};
-use crate::batch::WriteBatch;
+use crate::batch::{HEADER_SIZE, WriteBatch};
 use crate::db::family::Family;
 use crate::db::tree::Tree;
 use crate::db::writing::commit::{Destination, Pins};
@@ -75,7 +75,7 @@ impl Pipeline {
     }
 
     /// Records a batch as the program gave it, if operations are traced. Large values that came in
-    /// pieces are in no batch, and not recorded.
+    /// pieces are in no batch, and left out.
     #[inline]
     pub(super) fn trace(&self, batch: &WriteBatch, blobs: &BlobsOfBatch<'_>) {
         let operations = self.context.statistics.operations();
@@ -92,7 +92,11 @@ impl Pipeline {
                         operations.write(given.data());
                     }
                 }
-                BlobsOfBatch::Whole(_) => {}
+                BlobsOfBatch::Whole(_) => {
+                    if let Ok(Some(rest)) = without_blobs(batch) {
+                        operations.write(rest.data());
+                    }
+                }
             }
         }
     }
@@ -122,4 +126,21 @@ pub(super) fn watch(family: &Family, batch: &WriteBatch, first: SequenceNumber) 
     for operation in operations.filter(|operation| operation.family() == Some(family.id)) {
         family.dead_ranges.write(first - 1, operation.key_set());
     }
+}
+
+/// The operations of a batch that name no blob files; `None` if there are none.
+#[cold]
+fn without_blobs(batch: &WriteBatch) -> Result<Option<WriteBatch>> {
+    let body = &batch.data()[HEADER_SIZE..];
+    let mut rest = WriteBatch::new();
+    let mut operations = batch.iter();
+    let mut start = operations.offset();
+    while let Some(operation) = operations.next().transpose()? {
+        let end = operations.offset();
+        if !operation.names_blobs() {
+            rest.push_encoded(&body[start..end], operation.is_counted())?;
+        }
+        start = end;
+    }
+    Ok((!rest.is_empty()).then_some(rest))
 }

@@ -437,6 +437,12 @@ impl Pipeline {
         self.commit.lock().wal_size() + self.wal_space.older_bytes.load(Ordering::Relaxed)
     }
 
+    /// [`Self::wal_bytes`], unless the commit lock is held.
+    pub(in crate::db) fn wal_bytes_at_hand(&self) -> Option<u64> {
+        let active = self.commit.try_lock()?.wal_size();
+        Some(active + self.wal_space.older_bytes.load(Ordering::Relaxed))
+    }
+
     /// Bytes of the active WAL that are mapped into memory.
     pub(in crate::db) fn mapped_wal_bytes(&self) -> u64 {
         self.commit.lock().log.writer.as_ref().map_or(0, wal::Writer::mapped_bytes)
