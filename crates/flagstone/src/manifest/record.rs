@@ -229,8 +229,11 @@ pub fn is_torn_end(file: &dyn RandomAccessFile, damage: &Damage) -> Result<bool>
         // Its writer has gone on meanwhile.
         return Ok(true);
     }
-    let may_be_torn = (is_cut || has_hole(file, damage.offset, &rest)?) && !holds_records(&rest);
-    Ok(may_be_torn
+    if holds_records(&rest) {
+        return Ok(false);
+    }
+    let rest = without_unwritten(file, damage.offset, rest)?;
+    Ok((is_cut || has_hole(damage.offset, &rest))
         && !wal::has_unknown_type(&rest)
         && !is_whole_but_for_a_bit(damage.offset, &rest))
 }
@@ -259,19 +262,35 @@ fn rest_of_block(file: &dyn RandomAccessFile, offset: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether pieces of a write are missing from these bytes, which begin at `offset`.
-fn has_hole(file: &dyn RandomAccessFile, offset: u64, bytes: &[u8]) -> Result<bool> {
-    // The first piece ends where one does in the file.
-    let first = (PIECE - offset as usize % PIECE).min(bytes.len());
-    let (first, others) = bytes.split_at(first);
-    let mut at = offset;
-    for piece in std::iter::once(first).chain(others.chunks(PIECE)) {
-        if file.is_unwritten(at, piece)? {
-            return Ok(true);
+/// These bytes, which begin at `offset`, with zeros in the pieces that were never written: an
+/// encrypted file decrypts what is missing beside bytes that were written.
+fn without_unwritten(
+    file: &dyn RandomAccessFile,
+    offset: u64,
+    mut bytes: Vec<u8>,
+) -> Result<Vec<u8>> {
+    let mut at = 0;
+    while at < bytes.len() {
+        let end = bytes.len().min(at + piece_left(offset + at as u64));
+        if file.is_unwritten(offset + at as u64, &bytes[at..end])? {
+            bytes[at..end].fill(0);
         }
-        at += piece.len() as u64;
+        at = end;
     }
-    Ok(false)
+    Ok(bytes)
+}
+
+/// How many bytes the piece of the file that holds `offset` has from there on.
+fn piece_left(offset: u64) -> usize {
+    PIECE - offset as usize % PIECE
+}
+
+/// Whether pieces of a write are missing from these bytes, which begin at `offset`.
+fn has_hole(offset: u64, bytes: &[u8]) -> bool {
+    // The first piece ends where one does in the file.
+    let (first, others) = bytes.split_at(piece_left(offset).min(bytes.len()));
+    let is_missing = |piece: &[u8]| piece.iter().all(|byte| *byte == 0);
+    is_missing(first) || others.chunks(PIECE).any(is_missing)
 }
 
 /// Whether there is an intact record within these bytes of a block, other than those of an atomic
