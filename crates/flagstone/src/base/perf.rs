@@ -3,8 +3,8 @@
 //! 1. Each thread has a level and counters of its own ([`set_perf_level`]). Nothing is counted
 //!    until a thread raises its level, so that programs that never ask pay next to nothing.
 //! 2. A place that counts first reads [`HIGHEST`], a static that is written when a level is set, or
-//!    a thread ends that has one, and never otherwise. Only if some thread has so much is the thread's own level looked
-//!    at, which in a shared library takes a call.
+//!    a thread ends that has one, and never otherwise. Only if some thread has so much is the
+//!    thread's own level looked at, which in a shared library takes a call.
 //! 3. Times are read from the system's clocks and not from an `Env`: nothing depends on them.
 //!
 //! **Thread safety.** A thread reads and writes its own counters only. What other threads do for an

@@ -2,8 +2,8 @@
 //!
 //! 1. An operation first looks which kinds are recorded: none while there is no trace, nor once it
 //!    is full or has failed.
-//! 2. If its own is, it takes a lock that all threads share, is filtered and then sampled as in RocksDB,
-//!    and becomes a record.
+//! 2. If its own is, it takes a lock that all threads share, is filtered and then sampled as in
+//!    RocksDB, and becomes a record.
 //! 3. Writes are recorded under the commit lock, as they are logged: their order is that of the
 //!    WAL.
 

@@ -3,8 +3,8 @@
 //!
 //! A worker that looks for work writes the file, if the last time was [`PERIOD_US`] ago: with some
 //! 10 KiB into the system's cache, once in two seconds. No thread waits for it, and it is never
-//! synced. Where it cannot be made there is none; a write that fails is tried again when the next is
-//! due.
+//! synced. Where it cannot be made there is none; a write that fails is tried again when the next
+//! is due.
 
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::db::context::Context;
