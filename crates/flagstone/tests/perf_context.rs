@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use common::{create, temporary};
 use flagstone::base::merge::StringAppendOperator;
+use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::options::{Options, ReadOptions, WriteOptions};
 use flagstone::reports::{
@@ -255,7 +256,9 @@ fn bytes_of_scans_are_counted_in_both_directions_and_once() {
     let directory = temporary();
     let db = Db::open(directory.path(), &options("")).unwrap();
     fill(&db, 100);
-    db.put_entity(key(50), [("", "default")]).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put_entity(key(50), [("", "default")]).unwrap();
+    db.write(batch).unwrap();
     for (place, bytes) in [(40, 109), (50, 16)] {
         for is_backward in [false, true] {
             let scan = counted(|| {

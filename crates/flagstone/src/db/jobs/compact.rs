@@ -164,7 +164,7 @@ impl Jobs {
         let to_open = output.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
         enter_stage(ThreadStage::CompactionInstall);
         let (outcome, lost) = match self.tree.install_or_let_go(job, output) {
-            Installation::Ended { outcome, lost } => (outcome, lost),
+            Installation::Ended { outcome, lost } => (outcome, lost.map(|lost| *lost)),
             Installation::Refused(error) => return Err(error),
         };
         let is_installed = outcome.is_ok() && lost.is_none();

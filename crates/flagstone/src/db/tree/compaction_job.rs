@@ -141,7 +141,7 @@ pub(in crate::db) enum Installation {
         /// The tables that are part of the tree now.
         outcome: Result<Vec<FileNumber>>,
         /// What was written for a family that was dropped meanwhile.
-        lost: Option<JobOutput>,
+        lost: Option<Box<JobOutput>>,
     },
     /// A worker has written tables that do not fit. Nothing has changed, and the inputs are still
     /// marked. The tables are removed after the next change of the MANIFEST.

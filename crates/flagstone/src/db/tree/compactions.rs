@@ -252,7 +252,7 @@ impl Tree {
         });
         match outcome {
             Err(error) if is_remote && error.code() == Code::Corruption => {
-                return Installation::Refused(error);
+                Installation::Refused(error)
             }
             outcome => self.let_go_after(job, state, outcome, lost),
         }
@@ -291,7 +291,7 @@ impl Tree {
         }
         // Writers that wait for it need not wait for the opening of its tables as well.
         self.progress.notify_all();
-        Installation::Ended { outcome, lost }
+        Installation::Ended { outcome, lost: lost.map(Box::new) }
     }
 
     /// Begins a compaction that a caller has planned from what there is at this moment, if there is
