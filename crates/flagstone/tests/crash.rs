@@ -171,13 +171,11 @@ fn encrypted() {
 }
 
 #[test]
-#[ignore = "lost a MANIFEST's torn end; has not passed since that was mended"]
 fn encrypted_holes() {
     crash::one_life("encrypted-holes");
 }
 
 #[test]
-#[ignore = "lost a MANIFEST's torn end; has not passed since that was mended"]
 fn encrypted_long() {
     crash::one_life("encrypted-long");
 }

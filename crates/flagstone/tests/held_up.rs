@@ -109,7 +109,11 @@ fn close_during(
         meanwhile();
         let (closed, heard) = channel();
         scope.spawn(move || closed.send(db.close()));
-        while db.resume().map_err(|error| error.code()) != Err(Code::ShutdownInProgress) {
+        let is_closing = || {
+            let enabled = db.enable_file_deletions(false);
+            enabled.is_err_and(|error| error.code() == Code::ShutdownInProgress)
+        };
+        while !is_closing() {
             std::thread::yield_now();
         }
         // Where closing does not wait this is enough for it; where it does, no time is.

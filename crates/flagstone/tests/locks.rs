@@ -149,6 +149,10 @@ fn the_table_has_all_handles() {
             for line in fs::read_to_string(&path).unwrap().lines() {
                 let Some(rest) = line.trim().strip_prefix("pub fn ") else { continue };
                 let name = rest.split(['(', '<']).next().unwrap();
+                // A worker reads beside the writer that has the lock.
+                if name == "open_and_compact" {
+                    continue;
+                }
                 if name.starts_with("open") || name.starts_with("salvage") {
                     names.push(name.to_string());
                 }

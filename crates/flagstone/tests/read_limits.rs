@@ -370,9 +370,12 @@ fn the_limits_hold_for_each_piece_of_a_value() {
     let (db, family) = (&world.db, world.db.default_column_family());
     db.put("zz", vec![7; 3 << 20]).unwrap();
     db.flush_all().unwrap();
-    let timeout = ReadOptions { io_timeout: Some(Duration::from_micros(50)), ..Default::default() };
-    let deadline = ReadOptions { deadline_us: Some(world.now() + 50), ..Default::default() };
-    for options in [timeout, deadline] {
+    for is_deadline in [false, true] {
+        let options = ReadOptions {
+            io_timeout: (!is_deadline).then(|| Duration::from_micros(50)),
+            deadline_us: is_deadline.then(|| world.now() + 50),
+            ..Default::default()
+        };
         let by_get = db.get_in_pieces(&options, family, "zz").unwrap().unwrap();
         let mut iter = db.iter(&options).unwrap();
         iter.seek("zz");

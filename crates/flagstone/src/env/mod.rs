@@ -213,10 +213,6 @@ impl Env {
 
     /// This world with files that are encrypted on the disk: see [`EncryptedFileSystem`].
     ///
-    /// A power loss after which a file is longer than what reached the disk leaves noise, where
-    /// plain files have zeros. The MANIFEST's reader is to tell it from damage. Not all crash tests
-    /// of this have passed: such a database may fail to open, with `Corruption`.
-    ///
     /// # Errors
     /// `InvalidArgument` for a cipher whose blocks have an unsuitable size.
     pub fn encrypted(self, cipher: Arc<dyn BlockCipher>) -> Result<Self> {

@@ -114,7 +114,7 @@ fn a_listener_that_panics_harms_neither_the_database_nor_other_listeners() {
     }
     compact(&db).unwrap();
     assert!(
-        world.diary.read().contains(&"compaction 3 completed: 0 blobs are garbage".to_string())
+        world.diary.read().contains(&"compaction 4 completed: 0 blobs are garbage".to_string())
     );
     db.close().unwrap();
     assert_eq!(world.open().get("key").unwrap().unwrap().as_ref(), b"2");

@@ -58,10 +58,10 @@ fn a_flush_and_a_compaction_are_told_from_beginning_to_end() {
     let expected = [
         "sealed default: 2 entries, 1 deletions, from 1, for Manual",
         "manual flush of [\"default\"]",
-        "flush 1 begins: Flush(Manual)",
-        "table begun: 000005.sst of job 1 by Flush",
-        "table created: 000005.sst of job 1 by Flush",
-        "flush 1 completed: 2 entries read, [2] written, 0 blob files",
+        "flush 2 begins: Flush(Manual)",
+        "table begun: 000005.sst of job 2 by Flush",
+        "table created: 000005.sst of job 2 by Flush",
+        "flush 2 completed: 2 entries read, [2] written, 0 blob files",
         "pressure 5%, 0 jobs run",
     ];
     let told = world.diary.read();
@@ -69,13 +69,13 @@ fn a_flush_and_a_compaction_are_told_from_beginning_to_end() {
     compact(&db).unwrap();
     let told = world.diary.read();
     let expected = [
-        "compaction 3 begins: Compaction(Manual) of 2 (2 known) from level 0 to 6",
-        "part 0 of 1 of 3 begins",
-        "table begun: 000008.sst of job 3 by Compaction",
-        "part 0 of 1 of 3 completed",
-        "table created: 000008.sst of job 3 by Compaction",
-        "compaction 3 wrote 1 tables",
-        "compaction 3 completed: 0 blobs are garbage",
+        "compaction 4 begins: Compaction(Manual) of 2 (2 known) from level 0 to 6",
+        "part 0 of 1 of 4 begins",
+        "table begun: 000008.sst of job 4 by Compaction",
+        "part 0 of 1 of 4 completed",
+        "table created: 000008.sst of job 4 by Compaction",
+        "compaction 4 wrote 1 tables",
+        "compaction 4 completed: 0 blobs are garbage",
         "pressure 0%, 0 jobs run",
     ];
     assert_eq!(told[..8], expected, "{told:?}");
@@ -95,9 +95,9 @@ fn a_move_has_no_parts_and_writes_nothing() {
     world.diary.read();
     compact(&db).unwrap();
     let expected = [
-        "compaction 2 begins: Compaction(Manual) of 1 (1 known) from level 0 to 6",
-        "compaction 2 wrote 0 tables",
-        "compaction 2 completed: 0 blobs are garbage",
+        "compaction 3 begins: Compaction(Manual) of 1 (1 known) from level 0 to 6",
+        "compaction 3 wrote 0 tables",
+        "compaction 3 completed: 0 blobs are garbage",
     ];
     assert_eq!(world.diary.read_about("compaction"), expected);
 }
@@ -121,7 +121,7 @@ fn each_part_of_a_compaction_is_told() {
     for part in 0..told.len() / 2 {
         let at = |how| {
             told.iter()
-                .position(|line| *line == format!("part {part} of {} of 3 {how}", told.len() / 2))
+                .position(|line| *line == format!("part {part} of {} of 4 {how}", told.len() / 2))
         };
         assert!(at("begins").unwrap() < at("completed").unwrap(), "{told:?}");
     }
@@ -141,11 +141,11 @@ fn a_compaction_that_fails_is_told_to_have_ended() {
     assert_eq!(compact(&db).unwrap_err().subcode(), SubCode::NoSpace);
     let told = world.diary.read();
     let expected = [
-        "part 0 of 1 of 3 begins",
-        "table begun: 000008.sst of job 3 by Compaction",
-        "part 0 of 1 of 3 completed",
-        "table created: 000008.sst of job 3 by Compaction failed",
-        "compaction 3 completed: IoError",
+        "part 0 of 1 of 4 begins",
+        "table begun: 000008.sst of job 4 by Compaction",
+        "part 0 of 1 of 4 completed",
+        "table created: 000008.sst of job 4 by Compaction failed",
+        "compaction 4 completed: IoError",
         "pressure 10%, 0 jobs run",
     ];
     assert_eq!(told[1..7], expected, "{told:?}");
@@ -153,7 +153,7 @@ fn a_compaction_that_fails_is_told_to_have_ended() {
     assert_eq!(compact(&db).unwrap_err().subcode(), SubCode::NoSpace);
     let told = world.diary.read();
     assert!(
-        told.contains(&"table created: 000009.sst of job 4 by Compaction failed".to_string()),
+        told.contains(&"table created: 000009.sst of job 5 by Compaction failed".to_string()),
         "{told:?}"
     );
     compact(&db).unwrap();
@@ -246,6 +246,6 @@ fn blob_files_and_their_garbage_are_told() {
     let about = |what: &str| told.iter().filter(|line| line.starts_with(what)).count();
     assert_eq!((about("blob file begun"), about("blob file created")), (2, 2), "{told:?}");
     assert!(told.iter().any(|line| line.ends_with("by Flush, 3 values")), "{told:?}");
-    assert!(told.contains(&"compaction 3 completed: 3 blobs are garbage".to_string()), "{told:?}");
+    assert!(told.contains(&"compaction 4 completed: 3 blobs are garbage".to_string()), "{told:?}");
     assert_eq!(about("blob file deleted"), 1, "{told:?}");
 }

@@ -40,7 +40,7 @@ impl Life {
         if let Some(trace) = &trace {
             let told =
                 self.db.end_block_cache_trace().expect("a trace is written").expect("one goes on");
-            let size = self.fs.metadata(trace).expect("a trace").size;
+            let size = self.db.options().env.fs.metadata(trace).expect("a trace").size;
             assert_eq!((told.bytes, told.is_full), (size, false), "{} requests", told.requests);
             self.fs.remove(trace).expect("a file in memory");
         }

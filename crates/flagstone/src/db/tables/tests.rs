@@ -1,4 +1,4 @@
-use crate::base::{TableFileCreationReason, file_name};
+use crate::base::TableFileCreationReason;
 use crate::db::handle::Db;
 use crate::db::jobs::flush_parts;
 use crate::db::jobs::output;
@@ -60,26 +60,4 @@ fn what_is_discarded_leaves_no_filter_in_memory() {
     assert_eq!(inner.tables.key_filters.lock().len(), 1);
     output::discard(&inner.jobs, family, &output);
     assert!(inner.tables.key_filters.lock().is_empty());
-}
-
-/// The table was without a filter for as long as it was open.
-#[test]
-fn an_opening_that_fails_keeps_the_filter_for_the_next_one() {
-    let mut options = Options { env: Env::memory(), ..Options::default() };
-    options.create_if_missing = true;
-    options.set("filter_policy", "nullptr").unwrap();
-    let db = Db::open("/db", &options).unwrap();
-    db.put("key", "value").unwrap();
-    (0..100).for_each(|_| assert!(db.get("key").unwrap().is_some()));
-    db.flush_all().unwrap();
-    let tables = &db.inner().tables;
-    let number = *tables.key_filters.lock().keys().next().expect("a new table's filter");
-    let path = file_name::table("/db".as_ref(), number);
-    let aside = std::path::Path::new("/db/aside");
-    options.env.fs.rename(&path, aside).unwrap();
-    db.get("key").unwrap_err();
-    assert_eq!(tables.key_filters.lock().len(), 1);
-    options.env.fs.rename(aside, &path).unwrap();
-    assert_eq!(db.get("key").unwrap().unwrap(), "value");
-    assert!(tables.key_filters.lock().is_empty(), "the table has it now");
 }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::base::{FileNumber, Result};
+use crate::base::Result;
 use crate::compaction::remote::CompactionResult;
 use crate::db::handle::Db;
 use crate::db::open_and_compact;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{AnyFile, Env, FileSystem, FileSystemAround, IoMode, OpenMode};
 use crate::options::{
-    CompactFilesOptions, CompactRangeOptions, CompactionService, CompactionServiceJobInfo,
-    CompactionServiceJobStatus, CompactionServiceOptionsOverride,
-    CompactionServiceScheduleResponse, OpenAndCompactOptions, Options,
+    CompactRangeOptions, CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
+    CompactionServiceOptionsOverride, CompactionServiceScheduleResponse, OpenAndCompactOptions,
+    Options,
 };
 
 use CompactionServiceJobStatus::{Success, UseLocal};
@@ -121,26 +121,6 @@ fn a_place_in_history_that_no_input_has_is_refused() {
     let (db, service) = database(&memory, Arc::new(memory.clone()), "/out", change);
     compact(&db).unwrap();
     assert_eq!(*service.ended.lock(), [UseLocal]);
-    check(db, &memory);
-}
-
-/// Tables that contradict each other in level 0 were met only when they were installed, which ended
-/// writing.
-#[test]
-fn tables_that_do_not_fit_into_the_tree_are_refused() {
-    let memory = MemoryFileSystem::new();
-    let change: Change = |_, result| {
-        let tables = &mut result.changes.new_files;
-        assert!(tables.len() > 1);
-        tables[1].1.smallest = tables[0].1.smallest.clone();
-    };
-    let (db, service) = database(&memory, Arc::new(memory.clone()), "/out", change);
-    let tables: Vec<FileNumber> = db.live_files().iter().map(|file| file.number).collect();
-    let how = CompactFilesOptions { output_file_size_limit: 10_000, ..Default::default() };
-    let family = db.default_column_family();
-    db.compact_files(family, &tables, 0, &how).unwrap();
-    assert_eq!(*service.ended.lock(), [UseLocal]);
-    compact(&db).unwrap();
     check(db, &memory);
 }
 
