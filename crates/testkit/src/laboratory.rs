@@ -45,6 +45,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "crashes-log-plain", run: || crash::experiment("log-plain") },
     Experiment { name: "crashes-long", run: || crash::experiment("long") },
     Experiment { name: "crashes-options", run: || crash::experiment("options") },
+    Experiment { name: "crashes-remote", run: || crash::experiment("remote") },
     Experiment { name: "crashes-paths", run: || crash::experiment("paths") },
     Experiment { name: "crashes-recycled", run: || crash::experiment("recycled") },
     Experiment { name: "crashes-recycled-plain", run: || crash::experiment("recycled-plain") },

@@ -25,6 +25,16 @@ thread_local! {
     static IN_FORCE: RefCell<Option<Arc<ReadLimits>>> = const { RefCell::new(None) };
 }
 
+/// Those of the calling thread. One that ends, and reads as it gives up what it kept, has none.
+fn in_force() -> Option<Arc<ReadLimits>> {
+    IN_FORCE.try_with(|limits| limits.borrow().clone()).ok().flatten()
+}
+
+/// Puts other limits in force; returns those before.
+fn replace(limits: Option<Arc<ReadLimits>>) -> Option<Arc<ReadLimits>> {
+    IN_FORCE.try_with(|known| known.replace(limits)).ok().flatten()
+}
+
 /// What limits the reads of one call.
 pub(crate) struct ReadLimits {
     clock: Arc<dyn Clock>,
@@ -38,7 +48,7 @@ struct Before(Option<Arc<ReadLimits>>);
 
 impl Drop for Before {
     fn drop(&mut self) {
-        IN_FORCE.set(self.0.take());
+        replace(self.0.take());
     }
 }
 
@@ -61,7 +71,7 @@ impl ReadLimits {
     /// `TimedOut` if the deadline has passed before it begins; those of the call.
     pub fn during<T>(self: &Arc<Self>, call: impl FnOnce() -> Result<T>) -> Result<T> {
         self.check_deadline()?;
-        let _before = Before(IN_FORCE.replace(Some(self.clone())));
+        let _before = Before(replace(Some(self.clone())));
         call()
     }
 
@@ -71,8 +81,9 @@ impl ReadLimits {
     /// # Errors
     /// As [`Self::during`].
     pub fn without_limiter<T>(part: impl FnOnce() -> Result<T>) -> Result<T> {
-        let limits = IN_FORCE.with_borrow(Clone::clone);
-        let Some(limits) = limits.filter(|limits| limits.limiter.is_some()) else { return part() };
+        let Some(limits) = in_force().filter(|limits| limits.limiter.is_some()) else {
+            return part();
+        };
         let Self { clock, deadline_us, timeout_us, .. } = &*limits;
         Arc::new(Self::new(clock.clone(), *deadline_us, *timeout_us)).during(part)
     }
@@ -119,7 +130,7 @@ impl ReadLimits {
 
 /// Whether the call that this thread runs has limits.
 pub(super) fn are_in_force() -> bool {
-    IN_FORCE.with_borrow(Option::is_some)
+    in_force().is_some()
 }
 
 /// A file whose reads keep within the limits of the calls that cause them.
@@ -127,7 +138,7 @@ pub(crate) struct BoundedFile(pub Arc<dyn RandomAccessFile>);
 
 impl BoundedFile {
     fn bounded<T>(&self, bytes: usize, read: impl FnOnce() -> Result<T>) -> Result<T> {
-        match IN_FORCE.with_borrow(Clone::clone) {
+        match in_force() {
             None => read(),
             Some(limits) => limits.read(&*self.0, bytes, read),
         }

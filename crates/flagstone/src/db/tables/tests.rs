@@ -1,4 +1,4 @@
-use crate::base::TableFileCreationReason;
+use crate::base::{TableFileCreationReason, file_name};
 use crate::db::handle::Db;
 use crate::db::jobs::flush_parts;
 use crate::db::jobs::output;

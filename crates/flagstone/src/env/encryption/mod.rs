@@ -54,14 +54,13 @@ use crate::base::{Error, Result};
 /// use std::sync::Arc;
 ///
 /// use flagstone::env::{AesCipher, Env};
-/// use flagstone::{Db, Options};
+/// use flagstone::Db;
 ///
 /// # let directory = tempfile::tempdir().unwrap();
 /// # let path = directory.path();
 /// let key = [7; 32]; // 32 random bytes that are kept elsewhere
 /// let env = Env::os().encrypted(Arc::new(AesCipher::new(&key)?))?;
-/// let options = Options { env, create_if_missing: true, ..Options::default() };
-/// let db = Db::builder(path).options(options).open()?;
+/// let db = Db::builder(path).options(|options| options.env = env).open()?;
 /// db.put("secret", "stone")?;
 /// # Ok(())
 /// # }

@@ -194,7 +194,7 @@ fn a_log_has_the_options_and_what_was_done() {
         "cache_index_and_filter_blocks_with_high_priority: 1\n",
         "data_block_index_type: 0\n",
         "CompactOnDeletionCollector (Sliding window size = 5 Deletion trigger = 10 Deletion ratio = 0.5)",
-        "[default] [JOB 1] flush (Manual) ended: 1 tables",
+        "[default] [JOB 2] flush (Manual) ended: 1 tables",
     ] {
         assert!(text.contains(wanted), "{wanted}: {text}");
     }

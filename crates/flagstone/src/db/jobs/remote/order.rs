@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::base::{Mutant, file_name};
+use crate::base::file_name;
 use crate::compaction::remote::{CompactionOrder, OrderedPlan};
 use crate::db::jobs::Jobs;
 use crate::db::jobs::job::flushed_until;
@@ -28,8 +28,6 @@ pub(super) fn order_of(jobs: &Jobs, job: &CompactionJob) -> Option<CompactionOrd
     let numbers = numbers_for(job);
     let random = &jobs.context.env.random;
     let token = [random.next_u64().to_le_bytes(), random.next_u64().to_le_bytes()].concat();
-    let snapshots =
-        if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { jobs.snapshots.sequences() };
     Some(CompactionOrder {
         token: token.try_into().expect("two times eight bytes"),
         db_id: jobs.context.identity.database.clone(),
@@ -40,7 +38,7 @@ pub(super) fn order_of(jobs: &Jobs, job: &CompactionJob) -> Option<CompactionOrd
         numbers,
         options: jobs.options_file.text_of_family(job.family.id),
         plan: OrderedPlan::of(&job.plan),
-        snapshots,
+        snapshots: jobs.snapshots.sequences(),
         flushed_until: flushed_until(&job.family, &job.version),
         is_manual: job.is_manual,
         blob_gc: (job.blob_gc.enabled, job.blob_gc.age_cutoff),
