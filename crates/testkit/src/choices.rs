@@ -140,7 +140,7 @@ pub const CHOICES: &[Choice] = choices! {
     }
     Database Never {
         "allow_ingest_behind": &["false", "false", "true"],
-        "encryption": &["off", "off", "off", "on"],
+        "encryption": &["off", "off"],
         "wal_dir": &["", "/wal"],
         "db_paths": &["", "", "/fast"],
     }
