@@ -49,8 +49,8 @@ pub struct Arguments {
     /// Trace file
     #[arg(required_unless_present = "synthetic", conflicts_with = "synthetic")]
     trace: Option<PathBuf>,
-    /// csv, oracle or rocksdb; without it, names that end in .csv (before .zst) are CSV, and traces
-    /// of RocksDB are known by their first bytes
+    /// csv, oracle or rocksdb. By default a name that ends in .csv (before .zst) means CSV, and the
+    /// first bytes tell a trace of RocksDB
     #[arg(long, value_enum)]
     format: Option<read::Format>,
     /// Generate a trace: photo (groups of 1K, 9K, 90K and 2.5M objects with a quarter of the

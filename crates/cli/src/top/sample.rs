@@ -19,7 +19,7 @@ const ATTEMPTS: u32 = 5;
 /// How much of the end of a LOG is read: several reports.
 const LOG_TAIL: u64 = 1 << 20;
 
-/// Who says something of the database.
+/// Where the figures come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// The process that has it open.

@@ -132,7 +132,7 @@ impl Screen {
             let mut keys = [0; 64];
             let count = rustix::io::read(&stdin, &mut keys).map_err(failed)?;
             let keys = &keys[..count];
-            // At the end of the input there is nobody any more.
+            // An empty read is the end of the input.
             if keys.is_empty() || keys == ESC || keys.iter().any(|key| QUIT.contains(key)) {
                 return Ok(true);
             }

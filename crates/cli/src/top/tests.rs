@@ -67,7 +67,7 @@ fn rates_are_between_two_updates_or_since_the_opening() {
     assert_eq!(json["per_second"]["rocksdb.number.keys.written"], 200.0);
     assert_eq!(json["levels"][1]["family"], "other");
     assert_eq!(json["files"]["wal"]["bytes"], 2048);
-    // Of another opening nothing is subtracted.
+    // Figures of different openings are not subtracted from each other.
     let mut other = figures(50, 1000);
     other.opened_at_us += 1;
     let other = sample(Source::Live(other));

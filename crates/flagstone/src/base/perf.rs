@@ -2,9 +2,9 @@
 //!
 //! 1. Each thread has a level and counters of its own ([`set_perf_level`]). Nothing is counted
 //!    until a thread raises its level, so that programs that never ask pay next to nothing.
-//! 2. A place that counts first reads [`HIGHEST`], a static that is written when a level is set, or
-//!    a thread ends that has one, and never otherwise. Only if some thread has so much is the
-//!    thread's own level looked at, which in a shared library takes a call.
+//! 2. A place that counts first reads [`HIGHEST`], the highest level of all threads. It changes only
+//!    when a thread sets its level or ends. Where it is high enough, the place reads the level of
+//!    its own thread, which takes a call in a shared library.
 //! 3. Times are read from the system's clocks and not from an `Env`: nothing depends on them.
 //!
 //! **Thread safety.** A thread reads and writes its own counters only. What other threads do for an
@@ -14,6 +14,7 @@ mod blocks;
 mod by_level;
 mod context;
 mod io;
+mod metric;
 mod metrics;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,7 @@ pub use by_level::PerfLevelMetric;
 pub(crate) use by_level::{at_level, count_at_level, time_table};
 pub use context::PerfContext;
 pub use io::{IoMetric, IoStatsContext};
-pub(crate) use io::{IoTimer, count_io, time_io};
+use metric::Metric;
 pub use metrics::PerfMetric;
 
 /// How much a thread counts (RocksDB's `PerfLevel`). Each level also counts what those before it
@@ -74,8 +75,6 @@ impl Drop for Counted {
 thread_local! {
     static COUNTED: Counted = const { Counted };
     static LEVEL: Cell<PerfLevel> = const { Cell::new(PerfLevel::Disable) };
-    static COUNTERS: [Cell<u64>; PerfMetric::ALL.len()] =
-        const { [const { Cell::new(0) }; PerfMetric::ALL.len()] };
 }
 
 /// Sets how much the calling thread counts from now on; its counters stay as they are.
@@ -83,7 +82,7 @@ thread_local! {
 /// Counting costs a few nanoseconds a place, and a time some 50 nanoseconds. While a thread has a
 /// level, the other threads of the process look at their own wherever that counts.
 pub fn set_perf_level(level: PerfLevel) {
-    // A thread that ends has nobody who would lower the level again.
+    // A thread that is ending can no longer lower its level.
     if level == LEVEL.get() || COUNTED.try_with(|_| ()).is_err() {
         return;
     }
@@ -128,41 +127,28 @@ pub(crate) fn counts() -> bool {
 
 /// Adds to a counter of the calling thread, if it counts that.
 #[inline]
-pub(crate) fn count(metric: PerfMetric, amount: u64) {
+pub(crate) fn count(metric: impl Metric, amount: u64) {
     if is_on(metric.level()) {
-        add(metric, amount);
+        metric.add(amount);
     }
-}
-
-#[cold]
-#[inline(never)]
-fn add(metric: PerfMetric, amount: u64) {
-    COUNTERS.with(|counters| {
-        let counter = &counters[metric as usize];
-        counter.set(counter.get().wrapping_add(amount));
-    });
-}
-
-fn counter(metric: PerfMetric) -> u64 {
-    COUNTERS.with(|counters| counters[metric as usize].get())
 }
 
 /// Takes the time until it is dropped, if the calling thread takes that metric's.
 #[inline]
-pub(crate) fn time(metric: PerfMetric) -> Timer {
+pub(crate) fn time<M: Metric>(metric: M) -> Timer<M> {
     let begun = if is_on(metric.level()) { now(metric.level()) } else { 0 };
     Timer { metric, begun }
 }
 
 /// Adds the nanoseconds up to its end to a counter.
 #[must_use = "a timer that is dropped at once takes no time"]
-pub(crate) struct Timer {
-    metric: PerfMetric,
+pub(crate) struct Timer<M: Metric = PerfMetric> {
+    metric: M,
     /// 0 if no time is taken.
     begun: u64,
 }
 
-impl Drop for Timer {
+impl<M: Metric> Drop for Timer<M> {
     #[inline]
     fn drop(&mut self) {
         if self.begun != 0 {
@@ -171,7 +157,7 @@ impl Drop for Timer {
     }
 }
 
-impl Timer {
+impl<M: Metric> Timer<M> {
     /// Adds what it has taken, and takes no more until [`Timer::resume`].
     #[inline]
     pub(crate) fn pause(&mut self) {
@@ -190,7 +176,7 @@ impl Timer {
     #[cold]
     #[inline(never)]
     fn end(&self) {
-        add(self.metric, now(self.metric.level()).saturating_sub(self.begun));
+        self.metric.add(now(self.metric.level()).saturating_sub(self.begun));
     }
 }
 
@@ -246,5 +232,5 @@ impl Drop for RestOfWrite {
 #[cold]
 #[inline(never)]
 fn steps_taken() -> u64 {
-    STEPS.iter().map(|step| counter(*step)).sum()
+    STEPS.iter().map(|step| step.value()).sum()
 }

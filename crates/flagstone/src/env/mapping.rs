@@ -55,7 +55,7 @@ struct OsMapping {
 impl Mapping for OsMapping {
     #[inline]
     fn write(&mut self, at: usize, data: &[u8]) {
-        perf::count_io(IoMetric::BytesWritten, data.len() as u64);
+        perf::count(IoMetric::BytesWritten, data.len() as u64);
         self.bytes[at..at + data.len()].copy_from_slice(data);
     }
 

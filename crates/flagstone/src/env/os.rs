@@ -64,7 +64,7 @@ thread_local! {
 
 impl OsFile {
     fn open(path: &Path, mode: OpenMode) -> Result<Arc<Self>> {
-        let _time = perf::time_io(IoMetric::OpenNanos);
+        let _time = perf::time(IoMetric::OpenNanos);
         let mut options = OpenOptions::new();
         options.read(true);
         if mode.is_direct() {
@@ -147,7 +147,7 @@ impl OsFile {
                 break;
             }
         }
-        perf::count_io(IoMetric::BytesRead, filled as u64);
+        perf::count(IoMetric::BytesRead, filled as u64);
         Ok(filled)
     }
 
@@ -224,7 +224,7 @@ impl RandomAccessFile for OsFile {
             }
         }
         buffer.truncate(start + length);
-        perf::count_io(IoMetric::BytesRead, filled.min(length) as u64);
+        perf::count(IoMetric::BytesRead, filled.min(length) as u64);
         Ok(filled.min(length))
     }
 
@@ -273,7 +273,7 @@ impl WritableFile for OsFile {
     }
 
     fn sync(&self) -> Result<()> {
-        let _times = (perf::time_io(IoMetric::FsyncNanos), perf::time_io(IoMetric::CpuWriteNanos));
+        let _times = (perf::time(IoMetric::FsyncNanos), perf::time(IoMetric::CpuWriteNanos));
         self.file.sync_data().map_err(|error| self.error("sync", error))
     }
 
@@ -291,13 +291,13 @@ impl WritableFile for OsFile {
 
     fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
         let start = range.start;
-        let _time = perf::time_io(IoMetric::RangeSyncNanos);
+        let _time = perf::time(IoMetric::RangeSyncNanos);
         range_sync::ask(&self.file, range, strict)
             .map_err(|error| self.error("begin to write back", error).at_offset(start))
     }
 
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-        let _time = perf::time_io(IoMetric::AllocateNanos);
+        let _time = perf::time(IoMetric::AllocateNanos);
         let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
         match reserve(length, |start, length| {
             rustix::fs::fallocate(&self.file, flags, start, length)
@@ -338,14 +338,14 @@ impl ReclaimableFile for OsFile {
 }
 
 /// Takes the times of a read.
-fn begin_read() -> (perf::IoTimer, perf::IoTimer) {
-    (perf::time_io(IoMetric::ReadNanos), perf::time_io(IoMetric::CpuReadNanos))
+fn begin_read() -> (perf::Timer<IoMetric>, perf::Timer<IoMetric>) {
+    (perf::time(IoMetric::ReadNanos), perf::time(IoMetric::CpuReadNanos))
 }
 
 /// Counts a write, and takes its times.
-fn begin_write(bytes: usize) -> (perf::IoTimer, perf::IoTimer) {
-    perf::count_io(IoMetric::BytesWritten, bytes as u64);
-    (perf::time_io(IoMetric::WriteNanos), perf::time_io(IoMetric::CpuWriteNanos))
+fn begin_write(bytes: usize) -> (perf::Timer<IoMetric>, perf::Timer<IoMetric>) {
+    perf::count(IoMetric::BytesWritten, bytes as u64);
+    (perf::time(IoMetric::WriteNanos), perf::time(IoMetric::CpuWriteNanos))
 }
 
 /// What direct reads of a file must begin and end at: less than [`DIRECT_BLOCK`] if the system says

@@ -184,7 +184,7 @@ impl Ring {
                 seen[number] = true;
                 let Job { at, length, skipped, wanted, .. } = jobs[number];
                 if filled == Some(length) {
-                    perf::count_io(IoMetric::BytesRead, length as u64);
+                    perf::count(IoMetric::BytesRead, length as u64);
                     take(at, Ok(&self.buffers[number].as_slice()[skipped..skipped + wanted]))
                 } else {
                     left.push(at)

@@ -172,10 +172,16 @@ impl Drop for Listed {
 /// Lists this thread until it ends, also while it is idle. A thread that is listed already is of
 /// this kind from now on.
 pub(crate) fn list_thread(thread: u64, kind: ThreadType) {
-    THIS.with_borrow_mut(|this| {
+    with_this(|this| {
         let listed = this.get_or_insert_with(|| Listed::new(thread, kind));
         listed.entry.lock().kind = kind;
     });
+}
+
+/// Looks at this thread's place. One that ends has none any more, though a database that it closes
+/// then may flush: it is not listed.
+fn with_this<T>(look: impl FnOnce(&mut Option<Listed>) -> T) -> Option<T> {
+    THIS.try_with(|this| look(&mut this.borrow_mut())).ok()
 }
 
 /// This thread does something, until this is dropped.
@@ -187,20 +193,21 @@ pub(crate) struct Doing {
 impl Doing {
     /// Begins something; a thread that is not listed is listed as `kind` meanwhile.
     pub(crate) fn begin(thread: u64, kind: ThreadType, activity: Activity) -> Self {
-        THIS.with_borrow_mut(|this| {
+        with_this(|this| {
             let was_listed = this.is_some();
             let listed = this.get_or_insert_with(|| Listed::new(thread, kind));
             let since_us = activity.clock.now_us();
             let before = listed.entry.lock().now.replace((activity, since_us));
             Self { before, was_listed }
         })
+        .unwrap_or(Self { before: None, was_listed: false })
     }
 }
 
 impl Drop for Doing {
     fn drop(&mut self) {
         let before = self.before.take();
-        THIS.with_borrow_mut(|this| {
+        with_this(|this| {
             if let Some(listed) = this.as_ref().filter(|_| self.was_listed) {
                 listed.entry.lock().now = before;
             } else {
@@ -212,7 +219,7 @@ impl Drop for Doing {
 
 /// This thread has come to a stage of what it does, if it is listed.
 pub(crate) fn enter_stage(stage: ThreadStage) {
-    THIS.with_borrow(|this| {
+    with_this(|this| {
         let Some(listed) = this else { return };
         if let Some((activity, _)) = &mut listed.entry.lock().now {
             activity.stage = stage;

@@ -42,7 +42,7 @@ pub fn read_together(places: &[Place<'_>], take: &mut impl Take) -> usize {
         // Each read is to keep within the limits of the call.
         _ if are_in_force() => ((0..places.len()).collect(), 0),
         _ => {
-            let _time = perf::time_io(IoMetric::ReadNanos);
+            let _time = perf::time(IoMetric::ReadNanos);
             all_at_once(places, take)
         }
     };

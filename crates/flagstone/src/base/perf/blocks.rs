@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::{PerfLevelMetric, PerfMetric, Timer, add, count_at_level, counts, time};
+use super::{Metric, PerfLevelMetric, PerfMetric, Timer, count_at_level, counts, time};
 
 /// What a block of a table holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,23 +58,23 @@ pub(crate) fn read_block(bytes: usize) -> BlockRead {
 #[inline(never)]
 fn note_read(bytes: usize) {
     let bytes = bytes as u64;
-    add(PerfMetric::BlockReadCount, 1);
-    add(PerfMetric::BlockReadByte, bytes);
+    PerfMetric::BlockReadCount.add(1);
+    PerfMetric::BlockReadByte.add(bytes);
     match KIND.get() {
-        BlockKind::Data => add(PerfMetric::DataBlockReadByte, bytes),
+        BlockKind::Data => PerfMetric::DataBlockReadByte.add(bytes),
         BlockKind::Index => {
-            add(PerfMetric::IndexBlockReadCount, 1);
-            add(PerfMetric::IndexBlockReadByte, bytes);
+            PerfMetric::IndexBlockReadCount.add(1);
+            PerfMetric::IndexBlockReadByte.add(bytes);
         }
         BlockKind::Filter => {
-            add(PerfMetric::FilterBlockReadCount, 1);
-            add(PerfMetric::FilterBlockReadByte, bytes);
+            PerfMetric::FilterBlockReadCount.add(1);
+            PerfMetric::FilterBlockReadByte.add(bytes);
         }
         BlockKind::Dictionary => {
-            add(PerfMetric::CompressionDictBlockReadCount, 1);
-            add(PerfMetric::CompressionDictBlockReadByte, bytes);
+            PerfMetric::CompressionDictBlockReadCount.add(1);
+            PerfMetric::CompressionDictBlockReadByte.add(bytes);
         }
-        BlockKind::Metadata => add(PerfMetric::MetadataBlockReadByte, bytes),
+        BlockKind::Metadata => PerfMetric::MetadataBlockReadByte.add(bytes),
     }
 }
 
@@ -89,17 +89,17 @@ pub(crate) fn hit(kind: BlockKind, bytes: impl FnOnce() -> usize) {
 #[cold]
 #[inline(never)]
 fn note_hit(kind: BlockKind, bytes: u64) {
-    add(PerfMetric::BlockCacheHitCount, 1);
-    add(PerfMetric::BlockCacheReadByte, bytes);
+    PerfMetric::BlockCacheHitCount.add(1);
+    PerfMetric::BlockCacheReadByte.add(bytes);
     count_at_level(PerfLevelMetric::BlockCacheHitCount, 1);
     match kind {
         BlockKind::Index => {
-            add(PerfMetric::BlockCacheIndexHitCount, 1);
-            add(PerfMetric::BlockCacheIndexReadByte, bytes);
+            PerfMetric::BlockCacheIndexHitCount.add(1);
+            PerfMetric::BlockCacheIndexReadByte.add(bytes);
         }
         BlockKind::Filter => {
-            add(PerfMetric::BlockCacheFilterHitCount, 1);
-            add(PerfMetric::BlockCacheFilterReadByte, bytes);
+            PerfMetric::BlockCacheFilterHitCount.add(1);
+            PerfMetric::BlockCacheFilterReadByte.add(bytes);
         }
         _ => {}
     }
@@ -121,6 +121,6 @@ fn note_filter(admits: bool) {
     } else {
         (PerfMetric::BloomSstMissCount, PerfLevelMetric::BloomFilterUseful)
     };
-    add(metric, 1);
+    metric.add(1);
     count_at_level(at_level, 1);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::by_level::{self, OfLevel};
-use super::{COUNTERS, PerfLevelMetric, PerfMetric};
+use super::{PerfLevelMetric, PerfMetric};
 
 /// What a thread counted up to one moment (RocksDB's `PerfContext`).
 ///
@@ -40,13 +40,12 @@ impl Default for PerfContext {
 impl PerfContext {
     /// What the calling thread has counted.
     pub fn now() -> Self {
-        let counters = COUNTERS.with(|counters| std::array::from_fn(|at| counters[at].get()));
-        Self { counters, levels: by_level::snapshot() }
+        Self { counters: PerfMetric::of_thread(), levels: by_level::snapshot() }
     }
 
     /// Sets all counters of the calling thread to 0, those of levels included.
     pub fn reset() {
-        COUNTERS.with(|counters| counters.iter().for_each(|counter| counter.set(0)));
+        PerfMetric::reset_thread();
         by_level::reset();
     }
 

@@ -31,7 +31,7 @@ fn a_thread_counts_what_its_level_says_and_others_do_not() {
         assert_eq!(PerfContext::now().get(PerfMetric::WriteWalTime), 0);
         set_perf_level(PerfLevel::EnableTime);
         drop(time(PerfMetric::GetCpuNanos));
-        drop(time_io(IoMetric::ReadNanos));
+        drop(time(IoMetric::ReadNanos));
         assert!(PerfContext::now().get(PerfMetric::GetCpuNanos) > 0);
         assert!(IoStatsContext::now().get(IoMetric::ReadNanos) > 0);
         PerfContext::reset();

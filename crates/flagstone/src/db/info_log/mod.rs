@@ -67,7 +67,7 @@ impl InfoLogger {
         if level < self.level {
             return;
         }
-        let _time = perf::time_io(IoMetric::LoggerNanos);
+        let _time = perf::time(IoMetric::LoggerNanos);
         match &self.target {
             Target::File(files) => files.lock().append(message),
             Target::Logger { logger, one_at_a_time } => {
