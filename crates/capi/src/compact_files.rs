@@ -43,8 +43,9 @@ impl Default for CompactionOptions {
 #[derive(Default)]
 pub struct Canceled(Arc<Cancellation>);
 
+/// A flag, and the compactions that listen to it.
 #[derive(Default)]
-struct Cancellation(Mutex<Cancels>);
+pub struct Cancellation(Mutex<Cancels>);
 
 #[derive(Default)]
 struct Cancels {
@@ -76,7 +77,8 @@ c_settings! { "rocksdb_compaction_options", CompactionOptions, |o| {
 } }
 
 impl Cancellation {
-    fn set(&self, is_set: bool) {
+    /// Cancels those that run and those that begin, or no longer those that begin.
+    pub fn set(&self, is_set: bool) {
         let mut cancels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cancels.is_set = is_set;
         if is_set {
@@ -87,7 +89,7 @@ impl Cancellation {
     }
 
     /// What a compaction that begins listens to.
-    fn control(&self) -> Arc<CompactionControl> {
+    pub fn control(&self) -> Arc<CompactionControl> {
         let control = CompactionControl::new();
         let mut cancels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cancels.running.retain(|running| running.strong_count() > 0);

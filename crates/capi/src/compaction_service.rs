@@ -1,10 +1,10 @@
 //! Compactions that other processes do: the service of a database, and what a worker calls.
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use flagstone::{
-    CompactionControl, CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
+    CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
     CompactionServiceOptionsOverride, CompactionServiceScheduleResponse, open_and_compact,
 };
 use flagstone_rocksdb as rdb;
@@ -15,6 +15,7 @@ use crate::abi::{
     or_abort, returned,
 };
 use crate::api::{c_api, creates, destroys};
+use crate::compact_files::Cancellation;
 use crate::components::{CompactionFilter, Comparator, FilterFactory, Merger, SliceTransform};
 use crate::env::Env;
 use crate::event_infos::{Part, lend, path_bytes};
@@ -172,13 +173,7 @@ impl Override {
 
 /// Whether a worker is to stop; shared by its options.
 #[derive(Clone, Default)]
-pub struct Canceled(Arc<Mutex<Arc<CompactionControl>>>);
-
-impl Canceled {
-    fn control(&self) -> Arc<CompactionControl> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
+pub struct Canceled(Arc<Cancellation>);
 
 /// Options of a worker's call.
 #[derive(Default)]
@@ -197,7 +192,7 @@ fn work(
     len: Out<usize>,
 ) -> Result<*mut c_char> {
     let options = flagstone::OpenAndCompactOptions {
-        control: options.canceled.as_ref().map(Canceled::control),
+        control: options.canceled.as_ref().map(|canceled| canceled.0.control()),
         allow_resumption: options.allow_resumption,
     };
     let done = open_and_compact(path, output, input, &overrides.engine()?, &options);
@@ -453,13 +448,7 @@ c_api! {
     }
 
     fn rocksdb_open_and_compact_canceled_set(canceled: &Canceled, value: flag) {
-        let mut control = canceled.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if value {
-            control.cancel();
-        } else if control.is_canceled() {
-            // For calls that begin later.
-            *control = CompactionControl::new();
-        }
+        canceled.0.set(value);
     }
 
     fn rocksdb_open_and_compact_options_set_canceled(

@@ -8,6 +8,7 @@ use flagstone::base::Error;
 use flagstone::env::{AesCipher, Env, IoMode, read_until_end};
 
 use crate::failure::Failure;
+use crate::text::from_hex;
 
 /// Bytes of the longest key, as hexadecimal digits with a line's end.
 const KEY_FILE_MAX: usize = 66;
@@ -43,11 +44,8 @@ fn read_key(path: &Path) -> Result<Vec<u8>, Failure> {
 fn decode(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let digits = bytes.trim_ascii();
     if matches!(digits.len(), 32 | 48 | 64) && digits.iter().all(u8::is_ascii_hexdigit) {
-        let digit = |digit: &u8| char::from(*digit).to_digit(16).unwrap_or_default() as u8;
-        return Ok(digits
-            .chunks_exact(2)
-            .map(|pair| digit(&pair[0]) << 4 | digit(&pair[1]))
-            .collect());
+        let key = std::str::from_utf8(digits).ok().and_then(from_hex);
+        return Ok(key.expect("pairs of digits"));
     }
     if matches!(bytes.len(), 16 | 24 | 32) {
         return Ok(bytes.to_vec());

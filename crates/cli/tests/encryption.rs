@@ -32,6 +32,7 @@ fn commands_read_and_write_with_the_key_and_refuse_another() {
         format!("list-files --db {db} {key}"),
         format!("manifest --db {db} {key}"),
         format!("sst {db} {key} --entries"),
+        format!("top --db {db} {key} --once"),
         format!("checkpoint --db {db} {key} {}", at("copy")),
         format!("backup create --db {db} {key} --dir {}", at("backups")),
         format!("backup restore --db {} {key} --dir {}", at("restored"), at("backups")),

@@ -12,12 +12,12 @@
 //! family's name in hexadecimal digits. Lines that are not known are passed over.
 
 use crate::base::checksum::crc32c;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, from_hex};
 
 const MAGIC: &str = "flagstone figures 1\n";
 const CHECKSUM: &str = "checksum ";
 
-/// A longer file is none.
+/// Bytes that the file has at most; a longer one is not read.
 pub const SIZE_MAX: u64 = 1 << 20;
 
 /// The tables of one level.
@@ -125,7 +125,7 @@ impl Figures {
             "counter" => self.counters.push((next()?.to_string(), next()?.parse().ok()?)),
             "figure" => self.figures.push((next()?.to_string(), next()?.parse().ok()?)),
             "level" => self.levels.push(LevelFigures {
-                family: unhex(next()?)?,
+                family: String::from_utf8(from_hex(next()?)?).ok()?,
                 level: next()?.parse().ok()?,
                 tables: next()?.parse().ok()?,
                 bytes: next()?.parse().ok()?,
@@ -138,13 +138,6 @@ impl Figures {
 
 fn find(values: &[(String, u64)], name: &str) -> u64 {
     values.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value)
-}
-
-fn unhex(digits: &str) -> Option<String> {
-    let pairs = digits.as_bytes().chunks(2);
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let bytes: Vec<u8> = pairs.map(byte).collect::<Option<_>>()?;
-    if digits.len() % 2 == 1 { None } else { String::from_utf8(bytes).ok() }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Threads that execute operations
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
-    /// Times as fast as recorded; inf for no pauses
+    /// How many times as fast as recorded; inf for no pauses
     #[arg(long, default_value_t = 1.0, value_parser = speed)]
     fast_forward: f64,
 }

@@ -1,9 +1,9 @@
-//! `flagstone top`: what a database does that another process has open.
+//! `flagstone top`: what a database is doing that another process has open.
 //!
 //! 1. `sample.rs` reads what the process says in the file FIGURES, and looks at the directory and
 //!    the LOG. It opens no database and takes no lock.
 //! 2. `report.rs` makes rates of two samples, and lines or JSON of these. It does no I/O.
-//! 3. `screen.rs` shows them on a terminal until a key is pressed.
+//! 3. `screen.rs` shows them on a terminal until q is pressed.
 
 mod report;
 mod sample;
@@ -14,7 +14,6 @@ mod tests;
 use std::time::Duration;
 
 use clap::Args;
-use flagstone::env::Env;
 
 use crate::arguments::{Common, Database};
 use crate::failure::{Failure, Outcome, Verdict};
@@ -23,7 +22,7 @@ use report::Report;
 use sample::Sample;
 use screen::Screen;
 
-/// Show what a database does that another process has open.
+/// Show what a database is doing that another process has open.
 ///
 /// A process that has a database of Flagstone open for writing says so in the file FIGURES of its
 /// directory, every two seconds, unless publish_figures=false or its files are encrypted. Beside
@@ -49,7 +48,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
-    let env = Env::os();
+    let env = crate::world::env();
     let interval = Duration::from_secs(arguments.interval);
     let path = &arguments.database.db;
     let mut screen = if arguments.once || common.json { None } else { Screen::begin()? };

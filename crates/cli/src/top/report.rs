@@ -222,7 +222,7 @@ fn live_lines(rates: &Rates<'_>) -> Vec<String> {
         ),
         format!(
             "state    {}, {}, {}",
-            counted(now.figure("families"), "column family").replace("familys", "families"),
+            counted(now.figure("families"), "column family"),
             counted(now.figure("snapshots"), "snapshot"),
             counted(now.figure("background_errors"), "background error"),
         ),

@@ -18,7 +18,7 @@
 
 use std::fmt::Write as _;
 
-use crate::base::{Error, Result, SequenceNumber, SubCode, Temperature};
+use crate::base::{Error, Result, SequenceNumber, SubCode, Temperature, from_hex};
 
 use super::layout::{BackupPath, decimal};
 use super::options::BackupId;
@@ -176,7 +176,7 @@ impl<'a> Lines<'a> {
             }
             let (name, data) = field(line)?;
             match name {
-                METADATA => meta.app_metadata = unhex(data)?,
+                METADATA => meta.app_metadata = from_hex(data).ok_or_else(no_digits)?,
                 _ if schema > 1 => check_ignorable(name)?,
                 _ => return Err(Error::corruption(format!("unknown field {name:?}"))),
             }
@@ -253,21 +253,14 @@ fn number<T: TryFrom<u64>>(text: &str, what: &str) -> Result<T> {
         .ok_or_else(|| Error::corruption(format!("no {}: {text:?}", what.trim_start_matches("a "))))
 }
 
+fn no_digits() -> Error {
+    Error::corruption("the metadata are not hexadecimal digits")
+}
+
 /// A name that a later release may have is no reason to refuse the backup.
 fn temperature_named(name: &str) -> Temperature {
     let found = Temperature::NAMES.iter().find(|(known, _)| *known == name);
     found.map_or(Temperature::UNKNOWN, |(_, value)| *value)
-}
-
-fn unhex(text: &str) -> Result<Vec<u8>> {
-    let refused = || Error::corruption("the metadata are not hexadecimal digits");
-    let digits = text.as_bytes();
-    if !digits.len().is_multiple_of(2) {
-        return Err(refused());
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let bytes = digits.chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?));
-    bytes.collect::<Option<_>>().ok_or_else(refused)
 }
 
 /// Reads and writes a meta file, for the fuzz target: what is accepted reads the same once written.

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::error::{Error, Result, SubCode};
+use super::hex::from_hex;
 use super::key::key_in_words;
 use super::perf::{self, PerfMetric};
 use super::wide_columns::WideColumns;
@@ -259,13 +260,6 @@ fn unescape(text: &str) -> Vec<u8> {
         });
     }
     out
-}
-
-/// The bytes that hexadecimal digits say; `None` if others are among them, or one is missing.
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| Some((digit(pair[0])? << 4) | digit(*pair.get(1)?)?)).collect()
 }
 
 /// Puts backslashes before what ends or divides an option text.

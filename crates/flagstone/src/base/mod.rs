@@ -18,6 +18,7 @@ mod file_checksum;
 pub mod file_name;
 mod fragmented;
 pub mod hash;
+mod hex;
 mod ids;
 mod iterator;
 mod key;
@@ -58,6 +59,7 @@ pub use file_checksum::{
     FileChecksumGenerator, FileChecksums, RunningFileChecksum,
 };
 pub(crate) use fragmented::Within;
+pub(crate) use hex::from_hex;
 pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNumber};
 pub use iterator::{InternalIterator, PinnedValue};
 pub use key::{

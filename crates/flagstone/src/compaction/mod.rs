@@ -1,5 +1,6 @@
 //! Which files to rewrite (pure pickers), and what survives a rewrite (pure rules).
 
+mod counts;
 pub mod pick;
 pub mod remote;
 mod stream;
@@ -17,6 +18,7 @@ mod stream_settings;
 mod stream_tests;
 mod stream_tombstones;
 
+pub use counts::JobCounts;
 pub use stream::CompactionStream;
 pub use stream_settings::{
     History, KeepInPlace, KeyError, StreamCounts, StreamSettings, ValueSeparator,

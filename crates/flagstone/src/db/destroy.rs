@@ -37,7 +37,7 @@ pub fn destroy(
     // CURRENT first: without it, what is left after a crash is no database.
     remove_if_there(fs, &file_name::current(path))?;
     remove_files(fs, path)?;
-    remove_outputs(fs, path);
+    remove_outputs(fs, path)?;
     drop(lock);
     remove_if_there(fs, &lock_file)?;
     remove_if_empty(fs, path);

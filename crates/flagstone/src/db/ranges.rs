@@ -236,8 +236,7 @@ fn bytes_in_tables(
 
 /// As large a part of the blob files as `tables` bytes are of the tables.
 fn blob_bytes_beside(version: &Version, tables: u64) -> u64 {
-    let all = version.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
-    let part = tables as f64 / all.max(1) as f64;
+    let part = tables as f64 / version.table_bytes().max(1) as f64;
     (version.blob_bytes() as f64 * part) as u64
 }
 

@@ -222,6 +222,10 @@ impl RandomAccessFile for PooledFile {
         self.with(|file| file.read_at(offset, buffer))
     }
 
+    fn is_unwritten(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        self.with(|file| file.is_unwritten(offset, bytes))
+    }
+
     fn size(&self) -> Result<u64> {
         self.with(|file| file.size())
     }

@@ -102,7 +102,7 @@ pub(crate) use redirected::RedirectedFiles;
 pub use resources::{MemoryState, Plenty, Resources};
 pub use runs::{PAGE_RUN, PageRuns, page_run};
 pub(crate) use sharers::{GroupMember, SharedGroup};
-pub use summed::{SummedFile, read_for_checksum};
+pub use summed::{SummedFile, read_for_checksum, read_in_pieces};
 pub(crate) use thread_status::{Activity, Doing, enter_stage, list_thread};
 pub use thread_status::{ThreadOperation, ThreadStage, ThreadStatus, ThreadType, thread_list};
 pub(crate) use threads::{

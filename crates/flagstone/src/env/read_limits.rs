@@ -75,6 +75,18 @@ impl ReadLimits {
         call()
     }
 
+    /// [`Self::during`], where there are limits.
+    ///
+    /// # Errors
+    /// As [`Self::during`].
+    #[inline]
+    pub fn within<T>(limits: Option<&Arc<Self>>, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        match limits {
+            None => call(),
+            Some(limits) => limits.during(call),
+        }
+    }
+
     /// Runs a part of a call, for which others wait, too: its reads keep to the call's times, and
     /// do not wait for the rate limiter.
     ///
@@ -152,6 +164,10 @@ impl RandomAccessFile for BoundedFile {
 
     fn read_onto(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> Result<usize> {
         self.bounded(length, || self.0.read_onto(offset, length, buffer))
+    }
+
+    fn is_unwritten(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        self.0.is_unwritten(offset, bytes)
     }
 
     fn size(&self) -> Result<u64> {

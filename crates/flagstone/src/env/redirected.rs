@@ -41,9 +41,13 @@ impl RedirectedFiles {
         if self.made.lock().contains(path) {
             return Ok(self.own_name(path));
         }
-        let message = "a worker of a compaction service changes no file of the database";
-        Err(Error::not_supported(message).at(path))
+        Err(refused(path))
     }
+}
+
+fn refused(path: &Path) -> Error {
+    Error::not_supported("a worker of a compaction service changes no file of the database")
+        .at(path)
 }
 
 impl FileSystemAround for RedirectedFiles {
@@ -71,13 +75,11 @@ impl FileSystemAround for RedirectedFiles {
     }
 
     fn rename(&self, source: &Path, _target: &Path) -> Result<()> {
-        self.changeable(source).and_then(|_| {
-            Err(Error::not_supported("a worker of a compaction service renames no file").at(source))
-        })
+        Err(refused(source))
     }
 
-    fn link(&self, source: &Path, target: &Path) -> Result<()> {
-        FileSystemAround::rename(self, source, target)
+    fn link(&self, source: &Path, _target: &Path) -> Result<()> {
+        Err(refused(source))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
@@ -87,11 +89,11 @@ impl FileSystemAround for RedirectedFiles {
     }
 
     fn create_directory(&self, path: &Path) -> Result<()> {
-        self.changeable(path).map(drop)
+        Err(refused(path))
     }
 
     fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.changeable(path).map(drop)
+        Err(refused(path))
     }
 
     /// All that was made lies in one directory.

@@ -17,26 +17,42 @@ const PIECE: u64 = 1 << 20;
 /// Reads the first `size` bytes of a file for their checksum.
 ///
 /// # Errors
-/// `Corruption` if the file is shorter; `IoError`.
+/// As [`read_in_pieces`].
 pub fn read_for_checksum(
     file: &dyn RandomAccessFile,
     size: u64,
     mut running: RunningFileChecksum,
 ) -> Result<FileChecksum> {
+    read_in_pieces(file, size, |_| {}, |bytes| running.update(bytes))?;
+    Ok(running.finish())
+}
+
+/// Hands the first `size` bytes of a file to `take`, piece by piece. `before_read` is told how many
+/// bytes are about to be read.
+///
+/// # Errors
+/// `Corruption` if the file is shorter; `IoError`.
+pub fn read_in_pieces(
+    file: &dyn RandomAccessFile,
+    size: u64,
+    before_read: impl Fn(u64),
+    mut take: impl FnMut(&[u8]),
+) -> Result<()> {
     file.advise(Advice::Sequential);
     let mut buffer = vec![0; PIECE.min(size) as usize];
     let mut offset = 0;
     while offset < size {
         let wanted = (buffer.len() as u64).min(size - offset) as usize;
+        before_read(wanted as u64);
         let read = file.read_at(offset, &mut buffer[..wanted])?;
         if read == 0 {
             let message = format!("the file ends before its {size} bytes");
             return Err(Error::corruption(message).at(file.path()).at_offset(offset));
         }
-        running.update(&buffer[..read]);
+        take(&buffer[..read]);
         offset += read as u64;
     }
-    Ok(running.finish())
+    Ok(())
 }
 
 /// Computes the checksum of the file that it is around.

@@ -200,7 +200,7 @@ impl Doing {
             let before = listed.entry.lock().now.replace((activity, since_us));
             Self { before, was_listed }
         })
-        .unwrap_or(Self { before: None, was_listed: false })
+        .unwrap_or_else(|| Self { before: None, was_listed: false })
     }
 }
 

@@ -242,8 +242,8 @@ impl<I: InternalIterator> MergingIterator<I> {
     fn seek_all(&mut self, direction: Direction, seek: impl Fn(&mut I)) {
         self.error = None;
         self.direction = direction;
+        perf::count(PerfMetric::SeekChildSeekCount, self.children.len() as u64);
         for index in 0..self.children.len() {
-            perf::count(PerfMetric::SeekChildSeekCount, 1);
             let time = perf::time(PerfMetric::SeekChildSeekTime);
             seek(&mut self.children[index]);
             drop(time);

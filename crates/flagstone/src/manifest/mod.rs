@@ -41,11 +41,11 @@ pub use import::read_family;
 pub use live::{BlobFile, BlobFileClaim, ObsoleteFile, ObsoleteFiles, TableFile};
 pub use metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata};
 pub use record::{awaits_others, is_torn_end, reader_options};
-pub(crate) use recover::advised;
 pub use recover::{
     FamilyListing, ManifestTail, RecoverOptions, WantedFamilies, check_files, find_holes,
     list_column_families, read_current, with_current,
 };
+pub(crate) use recover::{advised, current_manifest};
 pub use version::{BlobFileState, Version};
 pub use version_builder::VersionBuilder;
 pub use version_set::{Family, FamilySpec, FileNumbers, ManifestSettings, VersionSet};

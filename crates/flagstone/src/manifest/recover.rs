@@ -87,7 +87,11 @@ pub fn with_current<T>(
     read(&path)
 }
 
-fn current_manifest(fs: &dyn FileSystem, directory: &Path) -> Result<FileNumber> {
+/// The number of the MANIFEST that CURRENT names.
+///
+/// # Errors
+/// As [`read_current`].
+pub(crate) fn current_manifest(fs: &dyn FileSystem, directory: &Path) -> Result<FileNumber> {
     let path = file_name::current(directory);
     let contents = read_file(fs, &path, 4096)?;
     let Some(name) = contents.strip_suffix(b"\n") else {

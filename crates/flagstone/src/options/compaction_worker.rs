@@ -52,7 +52,7 @@ pub struct CompactionServiceOptionsOverride {
     pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
     /// Creates a partitioner, which decides where tables end.
     pub sst_partitioner_factory: Partitioning,
-    /// Create collectors of table properties.
+    /// Factories of collectors of table properties.
     pub table_properties_collectors: CollectorFactories,
     /// Settings of new tables in the place of the database's.
     pub table: Option<TableSettings>,

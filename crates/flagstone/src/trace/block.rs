@@ -104,7 +104,7 @@ impl BlockAccess {
         let access = fields();
         access
             .filter(|_| decoder.is_empty())
-            .ok_or_else(|| Error::corruption("a record of an access has not the length of one"))
+            .ok_or_else(|| Error::corruption("a record of an access has the wrong length"))
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{Error, Result};
-use crate::env::{Env, FileSystem, IoMode, RandomAccessFile, WritableFile, read_until_end};
+use crate::env::{BufferedWriter, Env, FileSystem, IoMode, RandomAccessFile, read_until_end};
 
 use super::format::RECORD_HEADER_SIZE;
 
@@ -50,9 +50,7 @@ pub struct FileTraceWriter {
     fs: Arc<dyn FileSystem>,
     path: PathBuf,
     /// Once there is a record.
-    file: Option<Arc<dyn WritableFile>>,
-    buffer: Vec<u8>,
-    written: u64,
+    file: Option<BufferedWriter>,
 }
 
 impl FileTraceWriter {
@@ -72,41 +70,25 @@ impl FileTraceWriter {
 
     /// For a new file, or one that is emptied when the trace begins.
     pub fn replace(env: &Env, path: impl AsRef<Path>) -> Self {
-        Self {
-            fs: env.fs.clone(),
-            path: path.as_ref().to_path_buf(),
-            file: None,
-            buffer: Vec::new(),
-            written: 0,
-        }
-    }
-
-    fn write_buffer(&mut self) -> Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
-        file.write_at(self.written, &self.buffer)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        self.buffer.shrink_to(BUFFER_SIZE);
-        Ok(())
+        Self { fs: env.fs.clone(), path: path.as_ref().to_path_buf(), file: None }
     }
 }
 
 impl TraceWriter for FileTraceWriter {
     fn write(&mut self, record: &[u8]) -> Result<()> {
         if self.file.is_none() {
-            self.file = Some(self.fs.create_writable(&self.path, IoMode::Buffered)?);
-            self.buffer.reserve(BUFFER_SIZE);
+            let file = self.fs.create_writable(&self.path, IoMode::Buffered)?;
+            self.file = Some(BufferedWriter::new(file, 0, BUFFER_SIZE));
         }
-        self.buffer.extend_from_slice(record);
-        if self.buffer.len() >= BUFFER_SIZE { self.write_buffer() } else { Ok(()) }
+        self.file.as_mut().map_or(Ok(()), |file| file.append(record))
     }
 
     fn close(&mut self) -> Result<()> {
-        self.write_buffer()
+        self.file.as_mut().map_or(Ok(()), BufferedWriter::flush)
     }
 
     fn size(&self) -> u64 {
-        self.written + self.buffer.len() as u64
+        self.file.as_ref().map_or(0, BufferedWriter::offset)
     }
 }
 

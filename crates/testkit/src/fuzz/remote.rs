@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use flagstone::base::compression::CompressionType;
 use flagstone::base::{ColumnFamilyId, FileNumber, InternalKeyBuf, Temperature, ValueType};
+use flagstone::compaction::JobCounts;
 use flagstone::compaction::pick::{CompactionReason, OutputCompression, OutputSizes};
 use flagstone::compaction::remote::{
-    CompactionOrder, CompactionResult, OrderedFile, OrderedLevel, OrderedPlan, RemoteCounts,
-    SummedOutput,
+    CompactionOrder, CompactionResult, OrderedFile, OrderedLevel, OrderedPlan, SummedOutput,
 };
 use flagstone::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, VersionEdit};
 
@@ -72,7 +72,7 @@ fn results() -> Vec<Vec<u8>> {
         files: vec![SummedOutput { number: FileNumber(20), size: 10, sum: 3 }],
         is_filtered: true,
         key_faults: vec![(b"key".to_vec(), "why".to_string())],
-        counts: RemoteCounts::default(),
+        counts: JobCounts::default(),
     };
     vec![result.encode(), CompactionResult::default().encode()]
 }

@@ -13,8 +13,8 @@ metrics! {
     /// RocksDB has these names. A metric of which nothing is said but *always 0* counts what this
     /// engine does not do.
     PerfMetric {
-        /// Comparisons of two user keys as a whole. Searches compare the first bytes of keys as numbers
-        /// where the order allows it; that is not counted.
+        /// Comparisons of two user keys as a whole. Searches compare the first bytes of keys as
+        /// numbers where the order allows it; that is not counted.
         UserKeyComparisonCount = "user_key_comparison_count", Count;
         /// Blocks found in the block cache.
         BlockCacheHitCount = "block_cache_hit_count", Count;
@@ -68,8 +68,8 @@ metrics! {
         GetReadBytes = "get_read_bytes", Count;
         /// Bytes of the values that lookups of several keys returned.
         MultigetReadBytes = "multiget_read_bytes", Count;
-        /// Bytes of the keys on which iterators stopped, and of the values that they had at hand there
-        /// or made when asked.
+        /// Bytes of the keys on which iterators stopped, and of the values that they had at hand
+        /// there or made when asked.
         IterReadBytes = "iter_read_bytes", Count;
         /// Values of blob files found in the cache.
         BlobCacheHitCount = "blob_cache_hit_count", Count;
@@ -225,9 +225,9 @@ metrics! {
         IterPrevCount = "iter_prev_count", Count;
         /// Seeks of iterators, to the first and last key included.
         IterSeekCount = "iter_seek_count", Count;
-        /// Always 0.
+        /// Time spent encrypting what is written to files.
         EncryptDataNanos = "encrypt_data_nanos", Time;
-        /// Always 0.
+        /// Time spent decrypting what is read from files.
         DecryptDataNanos = "decrypt_data_nanos", Time;
         /// Always 0.
         NumberAsyncSeek = "number_async_seek", Count;

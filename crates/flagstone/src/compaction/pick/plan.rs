@@ -203,6 +203,11 @@ impl CompactionPlan {
         self.inputs.iter().flat_map(|input| input.files.iter().map(|file| (input.level, file)))
     }
 
+    /// The bytes of all input tables.
+    pub fn input_bytes(&self) -> u64 {
+        self.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add)
+    }
+
     /// The oldest blob file that an input refers to.
     pub fn oldest_blob_file(&self) -> Option<FileNumber> {
         self.files().filter_map(|(_, file)| file.meta.oldest_blob_file).min()

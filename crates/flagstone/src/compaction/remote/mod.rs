@@ -18,4 +18,4 @@ mod tests;
 
 pub use order::CompactionOrder;
 pub use plan::{OrderedFile, OrderedLevel, OrderedPlan};
-pub use result::{CompactionResult, RemoteCounts, SummedOutput};
+pub use result::{CompactionResult, SummedOutput};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::format::{self, Fields, Token, put_flag};
 use crate::base::coding::{put_fixed64, put_lps, put_varint32, put_varint64};
 use crate::base::{FileNumber, Result};
+use crate::compaction::JobCounts;
 use crate::manifest::VersionEdit;
 
 const MAGIC: &[u8; 8] = b"flagdone";
@@ -20,27 +21,6 @@ pub struct SummedOutput {
     pub size: u64,
     /// XXH3-64 of its bytes.
     pub sum: u64,
-}
-
-/// Figures of a compaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RemoteCounts {
-    /// Bytes of the tables' keys and values, uncompressed.
-    pub raw_bytes: u64,
-    /// Bytes of the blob files.
-    pub blob_bytes: u64,
-    /// Values that were moved from one blob file to another.
-    pub relocated_blobs: u64,
-    /// Their bytes.
-    pub relocated_bytes: u64,
-    /// Entries read, range tombstones not included.
-    pub entries_read: u64,
-    /// Faults of keys, also those that are not listed.
-    pub key_faults: u64,
-    /// Parts that it ran in.
-    pub subcompactions: u64,
-    /// How long it took, in microseconds.
-    pub micros: u64,
 }
 
 /// What became of an order.
@@ -61,7 +41,7 @@ pub struct CompactionResult {
     /// are many.
     pub key_faults: Vec<(Vec<u8>, String)>,
     /// Figures.
-    pub counts: RemoteCounts,
+    pub counts: JobCounts,
 }
 
 impl CompactionResult {
@@ -110,14 +90,14 @@ impl CompactionResult {
             key_faults: fields.list("key faults", |fields| {
                 Ok((fields.lps("key")?.to_vec(), fields.text("key fault")?))
             })?,
-            counts: RemoteCounts::read(&mut fields)?,
+            counts: JobCounts::read(&mut fields)?,
         };
         fields.end()?;
         Ok(result)
     }
 }
 
-impl RemoteCounts {
+impl JobCounts {
     fn fields(&self) -> [u64; 8] {
         [
             self.raw_bytes,

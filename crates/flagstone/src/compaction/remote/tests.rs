@@ -1,13 +1,13 @@
 use std::path::PathBuf;
 
 use super::{
-    CompactionOrder, CompactionResult, OrderedFile, OrderedLevel, OrderedPlan, RemoteCounts,
-    SummedOutput,
+    CompactionOrder, CompactionResult, OrderedFile, OrderedLevel, OrderedPlan, SummedOutput,
 };
 use crate::base::compression::CompressionType;
 use crate::base::{
     Code, ColumnFamilyId, FileNumber, InternalKeyBuf, Result, Temperature, ValueType,
 };
+use crate::compaction::JobCounts;
 use crate::compaction::pick::{CompactionReason, OutputCompression, OutputSizes};
 use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, VersionEdit};
 
@@ -74,7 +74,7 @@ fn result() -> CompactionResult {
         files: vec![SummedOutput { number: FileNumber(100), size: 77, sum: u64::MAX - 1 }],
         is_filtered: true,
         key_faults: vec![(b"key".to_vec(), "it is faulty".to_string())],
-        counts: RemoteCounts { raw_bytes: 1, micros: u64::MAX, ..RemoteCounts::default() },
+        counts: JobCounts { raw_bytes: 1, micros: u64::MAX, ..JobCounts::default() },
     }
 }
 

@@ -239,7 +239,7 @@ impl Jobs {
         output.counts.micros = self.context.env.clock.now_us().saturating_sub(begun_us);
         output.counts.subcompactions = subcompactions;
         output.settle(plan.bottommost, released);
-        let read = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
+        let read = plan.input_bytes();
         let written: u64 = output.tables.iter().map(|table| table.size).sum();
         self.context.statistics.add(Ticker::CompactReadBytes, read);
         self.context.statistics.add(Ticker::CompactWriteBytes, written);

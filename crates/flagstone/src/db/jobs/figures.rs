@@ -102,7 +102,7 @@ impl Published {
             self.wal_bytes.store(bytes, relaxed);
         }
         let mut figures = gather(jobs, self.wal_bytes.load(relaxed));
-        // Whoever begins or ends the file has it otherwise.
+        // It is held only while the file is begun or removed: this write is then left out.
         let Some(mut open) = self.open.try_lock() else { return };
         let Some(open) = &mut *open else { return };
         figures.pid = open.pid;

@@ -125,7 +125,7 @@ pub(in crate::db) struct Inherited {
     pub(in crate::db) file_creation_time: u64,
     /// Up to which sequence number the inputs say that tables had all writes of the family.
     pub(in crate::db) flushed_until: SequenceNumber,
-    /// In a worker, what the database says of it that ordered the compaction.
+    /// In a worker, the database's own figure, from the order.
     pub(in crate::db) ordered_flushed_until: Option<SequenceNumber>,
 }
 

@@ -112,7 +112,7 @@ impl Jobs {
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
     pub(in crate::db) fn remove_leftovers(&self) -> Result<()> {
         let active = self.pipeline.active_wal();
-        remote::remove_outputs(&*self.context.env.fs, &self.context.path);
+        remote::remove_outputs_if_possible(&*self.context.env.fs, &self.context.path);
         self.tree.remove_leftovers(active, directories::data_files(&self.tree)?, |number| {
             self.tables.forget_blob_file(number)
         })

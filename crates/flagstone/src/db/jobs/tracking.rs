@@ -74,7 +74,7 @@ pub(super) fn begin_compaction(
 ) -> Option<Doing> {
     begin(&jobs.context, ThreadType::User, ThreadOperation::Compaction, stage, || {
         let plan = &job.plan;
-        let bytes = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
+        let bytes = plan.input_bytes();
         let number = job.told.lock().as_ref().map_or(0, |told| told.job);
         let properties = vec![
             ("JobID", number),

@@ -93,9 +93,7 @@ impl Db {
         })?;
         let Some((job, ())) = planned else { return Ok((Vec::new(), None)) };
         if let Some(control) = &options.control {
-            control.begin(
-                job.plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add),
-            );
+            control.begin(job.plan.input_bytes());
         }
         let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
         let outcome = inner.jobs.run_compaction(&job);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::base::file_name::FileKind;
 use crate::base::{Code, Error, InternalKeyComparator, Result, Snapshot, file_name};
 use crate::cache::MemoryAccount;
-use crate::compaction::remote::{CompactionOrder, CompactionResult, RemoteCounts, SummedOutput};
+use crate::compaction::remote::{CompactionOrder, CompactionResult, SummedOutput};
 use crate::db::DbInner;
 use crate::db::budget::BudgetRule;
 use crate::db::family::generation::Generation;
@@ -35,15 +35,12 @@ use crate::db::tree::told;
 use crate::env::{FileSystem, Names, RedirectedFiles, remove_if_there};
 use crate::manifest::{
     BlobFileGarbage, FamilySpec, ManifestTail, VersionEdit, VersionSet, WantedFamilies,
-    read_current,
+    current_manifest, with_current,
 };
 use crate::memtable::ArenaPool;
 use crate::options::{
     ColumnFamilyOptions, CompactionServiceOptionsOverride, OpenAndCompactOptions, Options,
 };
-
-/// How often a MANIFEST is looked for that is replaced meanwhile.
-const LOOKS: usize = 10;
 
 /// Does a compaction for the database in `path`, which another process has open for writing. That
 /// process is given the result, as bytes, by its
@@ -95,12 +92,8 @@ pub fn open_and_compact(
 /// `TryAgain` if the files are older than the order.
 fn check_not_older(fs: &dyn FileSystem, path: &Path, order: &CompactionOrder) -> Result<()> {
     let (number, bytes) = order.manifest;
-    let current = read_current(fs, path)?;
-    let name = current.file_name().and_then(|name| name.to_str());
-    let found = match name.and_then(FileKind::parse) {
-        Some(FileKind::Manifest(found)) => found,
-        _ => return Err(Error::corruption("CURRENT names no MANIFEST").at(path)),
-    };
+    let found = current_manifest(fs, path)?;
+    let current = file_name::manifest(path, found);
     if found > number || found == number && fs.metadata(&current)?.size >= bytes {
         return Ok(());
     }
@@ -180,14 +173,10 @@ fn read_manifest(
     };
     let wanted: WantedFamilies =
         Arc::new(move |name| Ok((name == spec.name).then(|| spec.clone())));
-    let mut looks = 0;
-    loop {
-        match ManifestTail::open(options.env.clone(), path, wanted.clone()) {
-            // The database has begun another one.
-            Err(error) if error.is_not_found() && looks < LOOKS => looks += 1,
-            opened => return Ok(opened?.versions()?.numbered_from(order.first_number)),
-        }
-    }
+    let mut tail = with_current(&*options.env.fs, path, |_| {
+        ManifestTail::open(options.env.clone(), path, wanted.clone())
+    })?;
+    Ok(tail.versions()?.numbered_from(order.first_number))
 }
 
 /// One compaction in a worker.
@@ -244,13 +233,12 @@ impl Worker<'_> {
 
     fn describe(&self, fs: &dyn FileSystem, output: &JobOutput) -> Result<CompactionResult> {
         let mut files = Vec::new();
-        let tables =
-            output.tables.iter().map(|table| file_name::table(self.directory, table.number));
-        let blobs =
-            output.blob_files.iter().map(|blob| file_name::blob(self.directory, blob.number));
-        let numbers = output.tables.iter().map(|table| table.number);
-        let numbers = numbers.chain(output.blob_files.iter().map(|blob| blob.number));
-        for (number, path) in numbers.zip(tables.chain(blobs)) {
+        let directory = self.directory;
+        let tables = output.tables.iter().map(|table| table.number);
+        let tables = tables.map(|number| (number, file_name::table(directory, number)));
+        let blobs = output.blob_files.iter().map(|blob| blob.number);
+        let blobs = blobs.map(|number| (number, file_name::blob(directory, number)));
+        for (number, path) in tables.chain(blobs) {
             if !self.order.reserves(number) {
                 return Err(Error::incomplete(
                     "the compaction makes more files than numbers were reserved for it",
@@ -270,7 +258,7 @@ impl Worker<'_> {
             key_faults: faults
                 .map(|fault| (fault.user_key.clone(), fault.error.to_string()))
                 .collect(),
-            counts: self.counts(output),
+            counts: output.counts,
         })
     }
 
@@ -290,19 +278,5 @@ impl Worker<'_> {
         });
         changes.blob_file_garbages = garbage.collect();
         changes
-    }
-
-    fn counts(&self, output: &JobOutput) -> RemoteCounts {
-        let counts = &output.counts;
-        RemoteCounts {
-            raw_bytes: counts.raw_bytes,
-            blob_bytes: counts.blob_bytes,
-            relocated_blobs: counts.relocated_blobs,
-            relocated_bytes: counts.relocated_bytes,
-            entries_read: counts.entries_read,
-            key_faults: counts.key_faults,
-            subcompactions: counts.subcompactions,
-            micros: counts.micros,
-        }
     }
 }

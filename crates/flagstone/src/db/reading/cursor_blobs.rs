@@ -71,12 +71,9 @@ impl CursorBlobs {
         let settings = read_settings(&self.options);
         let value = match self.tables.cached_blob(place.cached_as, &settings) {
             Ok(Some(value)) => return Ok(value),
-            Ok(None) => match &self.limits {
-                None => self.read_uncached(user_key, place, &settings, upcoming),
-                Some(limits) => {
-                    limits.during(|| self.read_uncached(user_key, place, &settings, upcoming))
-                }
-            },
+            Ok(None) => ReadLimits::within(self.limits.as_ref(), || {
+                self.read_uncached(user_key, place, &settings, upcoming)
+            }),
             Err(error) => Err(error),
         };
         value.inspect_err(|error| self.tables.suspects().add(&self.family, error))

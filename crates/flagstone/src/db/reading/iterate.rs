@@ -47,7 +47,7 @@ pub struct Iter {
     statistics: Arc<Statistics>,
     pub(in crate::db) auto_refresh: Option<Box<AutoRefresh>>,
     limits: Option<Arc<ReadLimits>>,
-    /// Whether a step is more than one of the cursor: there was, or is, one of these.
+    /// Whether a step may refresh the iterator, or has limits. Stays set once it is.
     is_special: bool,
 }
 
@@ -380,8 +380,7 @@ pub(in crate::db) fn record_seek(
     for_prev: bool,
     target: (ColumnFamilyId, &[u8]),
 ) {
-    let bound = |bound: &'_ Option<Vec<u8>>| bound.clone().unwrap_or_default();
-    let lower = bound(&options.iterate_lower_bound);
-    let upper = bound(&options.iterate_upper_bound);
-    operations.seek(for_prev, target, (&lower, &upper));
+    let lower = options.iterate_lower_bound.as_deref().unwrap_or_default();
+    let upper = options.iterate_upper_bound.as_deref().unwrap_or_default();
+    operations.seek(for_prev, target, (lower, upper));
 }

@@ -15,6 +15,7 @@ use crate::db::reading::value::Value;
 use crate::db::reading::value_reader::ValueReader;
 use crate::db::statistics::{Statistics, Ticker};
 use crate::db::tables::Tables;
+use crate::env::ReadLimits;
 use crate::iter::Outcome;
 use crate::manifest::ObsoleteFiles;
 use crate::options::ReadOptions;
@@ -84,10 +85,7 @@ impl Reader {
         options: &ReadOptions,
         read: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        match self.tables.read_limits(options) {
-            None => read(),
-            Some(limits) => limits.during(read),
-        }
+        ReadLimits::within(self.tables.read_limits(options).as_ref(), read)
     }
 
     /// All columns of a key; a plain value is one.

@@ -83,7 +83,7 @@ impl ValueReader {
             let reader = tables.named_blob_file(family, &current.version, index.file)?;
             reader.pieces(key, &index)
         };
-        let pieces = within(limits.as_ref(), open)
+        let pieces = ReadLimits::within(limits.as_ref(), open)
             .inspect_err(|error| tables.suspects().add(family, error))?;
         let size = pieces.size();
         let source = Source::InFile(Box::new(InFile {
@@ -129,7 +129,7 @@ impl ValueReader {
         let tail = match &mut self.source {
             Source::InFile(value) => {
                 let InFile { pieces, limits, .. } = &mut **value;
-                let tail = within(limits.as_ref(), || pieces.tail(size as u64))?;
+                let tail = ReadLimits::within(limits.as_ref(), || pieces.tail(size as u64))?;
                 value.left -= tail.len() as u64;
                 tail
             }
@@ -154,18 +154,10 @@ impl From<Value> for ValueReader {
     }
 }
 
-/// Runs a read within limits, if there are any.
-fn within<T>(limits: Option<&Arc<ReadLimits>>, read: impl FnOnce() -> Result<T>) -> Result<T> {
-    match limits {
-        None => read(),
-        Some(limits) => limits.during(read),
-    }
-}
-
 impl InFile {
     fn next_bytes(&mut self) -> Result<Option<Bytes>> {
         loop {
-            let piece = within(self.limits.as_ref(), || self.pieces.next_piece());
+            let piece = ReadLimits::within(self.limits.as_ref(), || self.pieces.next_piece());
             let Some(mut piece) =
                 piece.inspect_err(|error| self.tables.suspects().add(&self.family, error))?
             else {

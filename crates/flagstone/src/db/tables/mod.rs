@@ -198,10 +198,14 @@ impl Tables {
     /// Reads of a table what is in memory while it is open.
     fn read_table(&self, family: &Family, file: &TableFile) -> Result<Arc<Table>> {
         let opened = self.open_table_file(file, self.mode)?;
-        // An opening that fails keeps the filter for the next one.
-        let key_filter = self.key_filters.lock().get(&file.number()).cloned();
         let options = family.options.load();
         let cache_index_and_filter = self.leaves_index_to_cache(family, file);
+        // An opening that fails keeps the filter for the next one.
+        let key_filter = if cache_index_and_filter {
+            None
+        } else {
+            self.key_filters.lock().get(&file.number()).cloned()
+        };
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),
             is_stripped: !file.meta.user_timestamps_persisted,
@@ -216,7 +220,7 @@ impl Tables {
             largest_sequence: Some(file.meta.largest_seqno),
             unique_id: file.meta.unique_id.filter(|_| self.verify_unique_ids),
             cache_index_and_filter,
-            key_filter: key_filter.filter(|_| !cache_index_and_filter),
+            key_filter,
             high_priority: options.table.cache_index_and_filter_blocks_with_high_priority,
             beside_blocks: self.beside_blocks(&options),
             account: Some(self.account.clone()),

@@ -517,7 +517,7 @@ impl Tree {
         free: &FreeSpace,
     ) -> bool {
         let plan = &job.plan;
-        let tables = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
+        let tables = plan.input_bytes();
         let blobs = bytes_of_blobs(&job.version, &plan.emptied);
         let wanted = [tables, blobs, self.disk.wanted_space()]
             .into_iter()

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::base::{DataPaths, FileNumber, SequenceNumber, timestamp};
 use crate::blob::GarbageDelta;
-use crate::compaction::KeyError;
 use crate::compaction::pick::DeletedRanges;
+use crate::compaction::{JobCounts, KeyError};
 use crate::db::family::direct_blobs::DirectFile;
 use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, VersionEdit};
 use crate::sst::TableProperties;
@@ -38,38 +38,6 @@ pub(in crate::db) struct JobOutput {
     pub(in crate::db) counts: JobCounts,
     /// The timestamp before which nothing can be told apart any more, where the tables have none.
     pub(in crate::db) history_low: Option<Vec<u8>>,
-}
-
-/// What a job read and wrote.
-#[derive(Debug, Clone, Copy, Default)]
-pub(in crate::db) struct JobCounts {
-    /// Bytes of the tables' keys and values, uncompressed.
-    pub(in crate::db) raw_bytes: u64,
-    /// Bytes of the blob files, headers and footers included.
-    pub(in crate::db) blob_bytes: u64,
-    /// Values that were moved from one blob file to another.
-    pub(in crate::db) relocated_blobs: u64,
-    /// Their bytes.
-    pub(in crate::db) relocated_bytes: u64,
-    /// Entries of the input, range tombstones not included.
-    pub(in crate::db) entries_read: u64,
-    /// Faults of keys.
-    pub(in crate::db) key_faults: u64,
-    /// Parts that the whole job ran in. Parts leave it at 0.
-    pub(in crate::db) subcompactions: u64,
-    /// How long the whole job took, in microseconds. Parts of a job leave it at 0.
-    pub(in crate::db) micros: u64,
-}
-
-impl JobCounts {
-    fn absorb(&mut self, later: Self) {
-        self.raw_bytes = self.raw_bytes.saturating_add(later.raw_bytes);
-        self.blob_bytes += later.blob_bytes;
-        self.relocated_blobs += later.relocated_blobs;
-        self.relocated_bytes += later.relocated_bytes;
-        self.entries_read += later.entries_read;
-        self.key_faults += later.key_faults;
-    }
 }
 
 impl JobOutput {

@@ -192,7 +192,7 @@ impl Db {
         Ok(None)
     }
 
-    /// The sequence number of the first write in a WAL, or of the next if an empty one notes it.
+    /// The sequence number of the first write in a WAL, or the next one that an empty record has.
     ///
     /// # Errors
     /// `IoError`, also if the WAL was removed meanwhile.

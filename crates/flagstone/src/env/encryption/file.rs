@@ -21,6 +21,7 @@ use super::format::{self, PREFIX_SIZE, Prefix};
 use super::keystream::Keystream;
 use crate::base::checksum::crc32c;
 use crate::base::file_name::FileKind;
+use crate::base::perf::{self, PerfMetric};
 use crate::base::{Error, Result, SubCode};
 use crate::env::{Advice, AlignedBuffer, AnyFile, FileAround, Metadata, read_until_end};
 
@@ -162,11 +163,11 @@ impl EncryptedFile {
         };
         if self.file.is_direct() {
             let mut buffer = aligned(data);
-            keystream.apply(SHIFT + offset, buffer.as_mut_slice());
+            encrypt(keystream, SHIFT + offset, buffer.as_mut_slice());
             return write(&self.file, SHIFT + offset, buffer.as_slice());
         }
         let mut copy = data.to_vec();
-        keystream.apply(SHIFT + offset, &mut copy);
+        encrypt(keystream, SHIFT + offset, &mut copy);
         write(&self.file, SHIFT + offset, &copy)
     }
 
@@ -197,6 +198,11 @@ impl EncryptedFile {
     }
 }
 
+fn encrypt(keystream: &Keystream, offset: u64, data: &mut [u8]) {
+    let _time = perf::time(PerfMetric::EncryptDataNanos);
+    keystream.apply(offset, data);
+}
+
 impl FileAround for EncryptedFile {
     fn inner(&self) -> &AnyFile {
         &self.file
@@ -205,6 +211,7 @@ impl FileAround for EncryptedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let Some(keystream) = self.keystream()? else { return Ok(0) };
         let read = self.file.read_at(SHIFT + offset, buffer)?;
+        let _time = perf::time(PerfMetric::DecryptDataNanos);
         self.decrypt(keystream, SHIFT + offset, &mut buffer[..read])?;
         Ok(read)
     }

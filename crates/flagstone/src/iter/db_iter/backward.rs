@@ -5,7 +5,6 @@
 //! read from its newest visible version.
 
 use super::dead_run::DeadRun;
-use super::forward::skipped;
 use super::{DbIter, ValueAt, type_of};
 use crate::base::perf::{self, PerfMetric};
 use crate::base::{InternalIterator, Result, Sometimes, ValueType};
@@ -95,12 +94,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     ValueType::Deletion
                     | ValueType::SingleDeletion
                     | ValueType::DeletionWithTimestamp => {
-                        perf::count(skipped(true), 1);
+                        perf::count(PerfMetric::InternalDeleteSkippedCount, 1);
                         self.versions.delete();
                     }
                     _ if self.is_covered(Towards::Earlier)? => {
                         covered = true;
-                        perf::count(skipped(false), 1);
+                        perf::count(PerfMetric::InternalKeySkippedCount, 1);
                         self.versions.delete();
                     }
                     ValueType::Merge => {
@@ -110,7 +109,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                         self.versions.push_operand(self.inner.value());
                     }
                     _ => {
-                        perf::count(skipped(false), 1);
+                        perf::count(PerfMetric::InternalKeySkippedCount, 1);
                         self.take_base(value_type);
                         self.note_version();
                     }

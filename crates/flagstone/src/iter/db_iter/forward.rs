@@ -24,7 +24,7 @@ enum Step {
 }
 
 /// The counter of an entry that is passed.
-pub(super) fn skipped(is_deletion: bool) -> PerfMetric {
+fn skipped(is_deletion: bool) -> PerfMetric {
     if is_deletion {
         PerfMetric::InternalDeleteSkippedCount
     } else {

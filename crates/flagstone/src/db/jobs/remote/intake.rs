@@ -16,15 +16,15 @@ use crate::base::{
     Code, Error, FileChecksum, FileNumber, InternalIterator, Result, Sometimes, SubCode, file_name,
 };
 use crate::blob::GarbageDelta;
-use crate::compaction::KeyError;
 use crate::compaction::pick::DeletedRanges;
 use crate::compaction::remote::{CompactionOrder, CompactionResult, SummedOutput};
+use crate::compaction::{JobCounts, KeyError};
 use crate::db::jobs::Jobs;
 use crate::db::jobs::remote::check::{self, Sums};
 use crate::db::jobs::remote::{check_wanted, order, sums};
 use crate::db::tables::tombstones_of;
 use crate::db::tree::compaction_job::CompactionJob;
-use crate::db::tree::output::{JobCounts, JobOutput};
+use crate::db::tree::output::JobOutput;
 use crate::env::{FileSystem, IoMode, NewNames, copy_unsynced};
 use crate::manifest::FileMetadata;
 use crate::options::BackgroundErrorReason;
@@ -129,17 +129,8 @@ fn describe(result: &CompactionResult, output: &mut JobOutput) {
         error: Error::new(Code::Corruption, words.clone()),
     });
     output.key_faults = faults.collect();
-    let counts = &result.counts;
-    output.counts = JobCounts {
-        raw_bytes: counts.raw_bytes,
-        blob_bytes: counts.blob_bytes,
-        relocated_blobs: counts.relocated_blobs,
-        relocated_bytes: counts.relocated_bytes,
-        entries_read: counts.entries_read,
-        key_faults: counts.key_faults.max(output.key_faults.len() as u64),
-        subcompactions: counts.subcompactions,
-        micros: counts.micros,
-    };
+    let key_faults = result.counts.key_faults.max(output.key_faults.len() as u64);
+    output.counts = JobCounts { key_faults, ..result.counts };
 }
 
 /// What takes files in.
@@ -160,10 +151,8 @@ impl Intake<'_> {
         let expected: SummedOutput = *self.sums[&number];
         let (context, fs) = (&self.jobs.context, &*self.jobs.context.env.fs);
         let directory = target.parent().unwrap_or(Path::new(""));
-        if !self.names.contains_key(directory) {
-            let name = context.names.before_making(directory);
-            self.names.insert(directory.to_path_buf(), name);
-        }
+        let new = || context.names.before_making(directory);
+        self.names.entry(directory.to_path_buf()).or_insert_with(new);
         let source = self.source.join(target.file_name().unwrap_or_default());
         if self.job.plan.temperature.is_known() {
             fs.advise(target, self.job.plan.temperature);

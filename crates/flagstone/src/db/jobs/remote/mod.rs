@@ -91,7 +91,8 @@ fn may_be_remote(job: &CompactionJob) -> bool {
 }
 
 /// # Errors
-/// Why nobody waits for the compaction any longer.
+/// `ShutdownInProgress`, `ColumnFamilyDropped`, `Aborted`, `Incomplete`: the compaction is no
+/// longer wanted.
 fn check_wanted(jobs: &Jobs, job: &CompactionJob) -> Result<()> {
     output::check_wanted(jobs, &job.family)?;
     paused_work::check_not_stopped(&jobs.tree, job.is_manual)?;
@@ -113,7 +114,7 @@ impl Attempt<'_> {
         let Some(order) = order::order_of(self.jobs, self.job) else { return Ok(None) };
         let info = order::info_of(self.jobs, self.job, &order);
         let outcome = self.schedule(&info, &order);
-        remove_output(&*self.jobs.context.env.fs, &info.output_directory);
+        warn_of(remove_output(&*self.jobs.context.env.fs, &info.output_directory));
         let mut output = outcome?;
         if let Some(output) = &mut output {
             output.settle(self.job.plan.bottommost, released);
@@ -206,8 +207,7 @@ impl Attempt<'_> {
 
     fn count(&self, output: &JobOutput) {
         let add = |ticker, count| self.jobs.context.statistics.add(ticker, count);
-        let tables = self.job.plan.files().map(|(_, file)| file.meta.size);
-        let read = tables.fold(output.counts.relocated_bytes, u64::saturating_add);
+        let read = output.counts.relocated_bytes.saturating_add(self.job.plan.input_bytes());
         let tables = output.tables.iter().map(|table| table.size);
         add(Ticker::RemoteCompactReadBytes, read);
         add(
@@ -221,32 +221,53 @@ impl Attempt<'_> {
     }
 }
 
-/// Removes what workers have left in the directories that they were offered. What cannot be removed
-/// now, as a worker may still be writing there, is left to the next opening.
-pub(in crate::db) fn remove_outputs(fs: &dyn FileSystem, database: &Path) {
+/// Removes what workers have left in the directories that they were offered.
+///
+/// # Errors
+/// The first failure, after all has been tried.
+pub(in crate::db) fn remove_outputs(fs: &dyn FileSystem, database: &Path) -> Result<()> {
     let all = file_name::remote_compactions(database);
-    let Ok(names) = fs.list(&all) else { return };
-    for name in names.iter().filter(|name| order::is_directory_of_job(name)) {
+    let mut outcome = Ok(());
+    for name in list_if_there(fs, &all)?.iter().filter(|name| order::is_directory_of_job(name)) {
         Sometimes::RemoteOutputRemoved.reached();
-        remove_output(fs, &all.join(name));
+        outcome = outcome.and(remove_output(fs, &all.join(name)));
     }
     // One in which there is something else stays.
     let _ = fs.remove_directory(&all);
+    outcome
+}
+
+/// [`remove_outputs`]; what cannot be removed now is left to the next opening, as a worker may
+/// still be writing there.
+pub(in crate::db) fn remove_outputs_if_possible(fs: &dyn FileSystem, database: &Path) {
+    warn_of(remove_outputs(fs, database));
+}
+
+fn warn_of(removed: Result<()>) {
+    if let Err(error) = removed {
+        tracing::warn!(%error, "cannot remove files of a remote compaction");
+    }
+}
+
+fn list_if_there(fs: &dyn FileSystem, directory: &Path) -> Result<Vec<String>> {
+    match fs.list(directory) {
+        Err(error) if error.is_not_found() => Ok(Vec::new()),
+        listed => listed,
+    }
 }
 
 /// Removes the tables and blob files in a directory that a worker was offered, and the directory.
-fn remove_output(fs: &dyn FileSystem, directory: &Path) {
-    let Ok(names) = fs.list(directory) else { return };
+fn remove_output(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
     let is_own = |name: &&String| {
         matches!(FileKind::parse(name), Some(FileKind::Table(_) | FileKind::Blob(_)))
     };
-    for name in names.iter().filter(is_own) {
-        if let Err(error) = remove_if_there(fs, &directory.join(name)) {
-            tracing::warn!(%error, "cannot remove a file of a remote compaction");
-        }
+    let mut outcome = Ok(());
+    for name in list_if_there(fs, directory)?.iter().filter(is_own) {
+        outcome = outcome.and(remove_if_there(fs, &directory.join(name)));
     }
     // The directory above stays: other jobs may be about to use it.
     let _ = fs.remove_directory(directory);
+    outcome
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use crate::db::tree::compaction_job::CompactionJob;
 use crate::manifest::TableFile;
 use crate::options::CompactionServiceJobInfo;
 
-/// File numbers that each job gets at least,
+/// The fewest file numbers that a job reserves.
 const NUMBERS_MIN: u64 = 1024;
-/// where the program decides where tables end,
+/// The fewest where a partitioner decides where tables end.
 const NUMBERS_OF_PARTITIONER: u64 = 1 << 20;
-/// and at most.
+/// The most file numbers that a job reserves.
 const NUMBERS_MAX: u64 = 1 << 32;
 
 /// Uncompressed outputs may take so many times the bytes of the inputs; more is rare, and the
@@ -81,7 +81,7 @@ pub(super) fn info_of(
         is_full: plan.files().count() == job.version.files().count(),
         is_manual: job.is_manual,
         is_bottommost: plan.bottommost,
-        input_bytes: plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add),
+        input_bytes: plan.input_bytes(),
         output_directory: directory_of(jobs, order),
     }
 }

@@ -6,10 +6,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::base::{Error, FileChecksum, Result, RunningFileChecksum};
 use crate::compaction::remote::SummedOutput;
-use crate::env::{Advice, FileSystem, IoMode};
-
-/// Bytes that are read at a time.
-const PIECE: u64 = 1 << 20;
+use crate::env::{FileSystem, IoMode, read_in_pieces};
 
 /// XXH3-64 of the bytes of a file, and its checksum if one is computed.
 ///
@@ -28,24 +25,13 @@ pub(in crate::db) fn sum_of_file(
         let message = format!("the file has {found} bytes instead of {size}");
         return Err(Error::corruption(message).at(path));
     }
-    file.advise(Advice::Sequential);
     let mut sum = Xxh3::new();
-    let mut buffer = vec![0; PIECE.min(size) as usize];
-    let mut offset = 0;
-    while offset < size {
-        let wanted = (buffer.len() as u64).min(size - offset) as usize;
-        before_read(wanted as u64);
-        let read = file.read_at(offset, &mut buffer[..wanted])?;
-        if read == 0 {
-            let message = format!("the file ends before its {size} bytes");
-            return Err(Error::corruption(message).at(path).at_offset(offset));
-        }
-        sum.update(&buffer[..read]);
+    read_in_pieces(&*file, size, before_read, |bytes| {
+        sum.update(bytes);
         if let Some(running) = &mut running {
-            running.update(&buffer[..read]);
+            running.update(bytes);
         }
-        offset += read as u64;
-    }
+    })?;
     Ok((sum.digest(), running.map(RunningFileChecksum::finish)))
 }
 
