@@ -15,7 +15,7 @@ pub struct KeyBounds {
     pub upper: Option<Arc<[u8]>>,
 }
 
-/// How a [`DbIter`] looks at its entries.
+/// How a [`DbIter`](super::DbIter) looks at its entries.
 #[derive(Clone)]
 pub struct DbIterSettings {
     /// The order of the user keys.
