@@ -265,6 +265,8 @@ fn check_table(
     let mut iter = table.iter(IterSettings::default());
     iter.seek_to_first();
     let starts_early = iter.valid() && order.compare(iter.key(), meta.smallest.as_key()).is_lt();
+    // The next seek forgets an error of this one.
+    iter.status()?;
     iter.seek_to_last();
     let ends_late = iter.valid() && order.compare(iter.key(), meta.largest.as_key()).is_gt();
     iter.status()?;

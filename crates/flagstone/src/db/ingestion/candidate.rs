@@ -323,6 +323,8 @@ impl Candidate {
         let mut iter = table.iter(IterSettings::default());
         iter.seek_to_first();
         let mut smallest = iter.valid().then(|| iter.key().to_buf());
+        // The next seek forgets an error of this one.
+        iter.status()?;
         iter.seek_to_last();
         let mut largest = iter.valid().then(|| iter.key().to_buf());
         iter.status()?;
