@@ -1,14 +1,17 @@
 //! Flagstone leads.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use flagstone::backup::{BackupEngine, BackupEngineOptions, CreateBackupOptions};
 use flagstone::base::Code;
 use flagstone::batch::{BatchView, Operation, WriteBatch};
-use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlIter, TtlOptions};
+use flagstone::db::{ColumnFamily, Db, Iter, Secondary, TtlDb, TtlIter, TtlOptions};
 use flagstone::env::Env;
+use flagstone::ingest::{SstFileWriter, SstFileWriterOptions};
 use flagstone::options::{
     BottommostLevelCompaction, ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions,
-    FlushOptions, LoadedOptions, Options, ReadOptions, WriteOptions, load_latest,
+    FlushOptions, IngestExternalFileOptions, LoadedOptions, Options, ReadOptions, WriteOptions,
+    load_latest,
 };
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -22,6 +25,8 @@ struct Flagstone {
     db: Db,
     /// The handle over it, if values have a time to live.
     ttl: Option<TtlDb>,
+    /// What shows it, if another engine leads.
+    secondary: Option<Secondary>,
 }
 
 struct Past<'a> {
@@ -61,13 +66,18 @@ pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
     if let Some(seconds) = opening.ttl {
         return open_with_ttl(place, opening.access, &options, families, seconds);
     }
+    let path = &place.directory;
     let db = match opening.access {
-        Access::Lead => Db::open_with_families(&place.directory, &options, &listed)?,
-        Access::Read | Access::Follow => {
-            Db::open_read_only_with_families(&place.directory, &options, &listed)?
+        Access::Lead => Db::open_with_families(path, &options, &listed)?,
+        Access::Read => Db::open_read_only_with_families(path, &options, &listed)?,
+        Access::Follow => {
+            let own = path.with_extension("follower");
+            let secondary = Secondary::open_with_families(path, own, &options, &listed)?;
+            let db = secondary.now();
+            return Ok(Box::new(Flagstone { db, ttl: None, secondary: Some(secondary) }));
         }
     };
-    Ok(Box::new(Flagstone { db, ttl: None }))
+    Ok(Box::new(Flagstone { db, ttl: None, secondary: None }))
 }
 
 fn ttl_options(seconds: u32) -> TtlOptions {
@@ -87,11 +97,10 @@ fn open_with_ttl(
         .collect();
     let ttl = match access {
         Access::Lead => TtlDb::open_with_families(&place.directory, options, &listed)?,
-        Access::Read | Access::Follow => {
-            TtlDb::open_read_only_with_families(&place.directory, options, &listed)?
-        }
+        Access::Read => TtlDb::open_read_only_with_families(&place.directory, options, &listed)?,
+        Access::Follow => return Err("values with a time to live are not followed".into()),
     };
-    Ok(Box::new(Flagstone { db: ttl.base().clone(), ttl: Some(ttl) }))
+    Ok(Box::new(Flagstone { db: ttl.base().clone(), ttl: Some(ttl), secondary: None }))
 }
 
 /// Builds a new database from the files of one that is healthy.
@@ -105,6 +114,34 @@ pub fn salvage(place: &Place, opening: &Opening, target: &Path) -> Result<()> {
     } else {
         Err(format!("salvage finds that something is lost: {report:#?}").into())
     }
+}
+
+/// Restores the newest backup.
+pub fn restore(backup: &Path, restored: &Path) -> Result<()> {
+    BackupEngine::open(BackupEngineOptions::new(backup))?.restore_latest(restored)?;
+    Ok(())
+}
+
+/// Writes a table to be taken in.
+fn table(
+    edits: &[Edit],
+    options: &SstFileWriterOptions,
+    index: usize,
+    scratch: &Path,
+) -> Result<PathBuf> {
+    let file = scratch.join(format!("{index}.sst"));
+    let mut writer = SstFileWriter::create(&file, options)?;
+    for edit in edits {
+        match edit {
+            Edit::Put { key, value } => writer.put(key, value)?,
+            Edit::Delete { key } => writer.delete(key)?,
+            Edit::Merge { key, operand } => writer.merge(key, operand)?,
+            Edit::DeleteRange { begin, end } => writer.delete_range(begin, end)?,
+            other => return Err(format!("no table is written with {other:?}").into()),
+        }
+    }
+    writer.finish()?;
+    Ok(file)
 }
 
 fn from_settings(opening: &Opening) -> Result<Prepared> {
@@ -367,20 +404,45 @@ impl Party for Flagstone {
 
     fn ingest(
         &self,
-        _family: &str,
-        _tables: &[Vec<Edit>],
-        _settings: &Settings,
-        _scratch: &Path,
-    ) -> Result<bool> {
-        Ok(false)
+        family: &str,
+        tables: &[Vec<Edit>],
+        settings: &Settings,
+        scratch: &Path,
+    ) -> Result<()> {
+        let options = SstFileWriterOptions::new(&self::family(settings)?);
+        let tables = tables.iter().enumerate();
+        let files: Result<Vec<_>> =
+            tables.map(|(index, edits)| table(edits, &options, index, scratch)).collect();
+        let files = files?;
+        let how = IngestExternalFileOptions {
+            move_files: files.len().is_multiple_of(2),
+            ..IngestExternalFileOptions::default()
+        };
+        Ok(self.db.ingest_external_files(&self.family(family)?, &files, &how)?)
     }
 
-    fn checkpoint(&self, _flushed: bool, directory: &Path) -> Result<()> {
-        Ok(self.db.checkpoint(directory)?)
+    fn checkpoint(&self, flushed: bool, directory: &Path) -> Result<()> {
+        let done = if flushed {
+            self.db.checkpoint(directory)
+        } else {
+            self.db.checkpoint_with_wals(directory)
+        };
+        Ok(done?)
     }
 
-    fn back_up(&self, _flushed: bool, _backup: &Path, _restored: &Path) -> Result<bool> {
-        Ok(false)
+    fn back_up(&self, flushed: bool, backup: &Path) -> Result<()> {
+        let mut how = CreateBackupOptions::default();
+        how.flush_before_backup = flushed;
+        let engine = BackupEngine::open(BackupEngineOptions::new(backup))?;
+        engine.create_new_backup(&self.db, &how)?;
+        Ok(())
+    }
+
+    fn catch_up(&mut self) -> Result<()> {
+        let secondary = self.secondary.as_ref().ok_or("it does not follow")?;
+        secondary.catch_up()?;
+        self.db = secondary.now();
+        Ok(())
     }
 
     fn snapshot(&self) -> Box<dyn View + '_> {

@@ -89,6 +89,8 @@ pub enum Step {
     },
     /// The other engine looks at what is led by this one, which rests meanwhile.
     Visit,
+    /// A secondary instance of Flagstone begins to follow whoever leads, to the end of the turn.
+    Follow,
     TakeSnapshot,
     DropSnapshot {
         index: usize,
@@ -191,11 +193,12 @@ impl Life {
         life
     }
 
-    /// Whether RocksDB 11.8 can follow as a secondary instance: it looks for all tables in the
-    /// first path, and a family is empty for it where a blob file is gone that is newer than the
-    /// oldest.
-    pub fn can_be_followed(&self) -> bool {
-        !self.has_paths && !self.has_ttl && self.kept.values().all(|kept| !kept.may_have_blobs)
+    /// Whether an engine can follow as a secondary instance. RocksDB 11.8 looks for all tables in
+    /// the first path, and a family is empty for it where a blob file is gone that is newer than
+    /// the oldest.
+    pub fn can_be_followed(&self, by: Who) -> bool {
+        let by_rocksdb = !self.has_paths && self.kept.values().all(|kept| !kept.may_have_blobs);
+        !self.has_ttl && (by == Who::Flagstone || by_rocksdb)
     }
 
     /// A family of this name, empty.
@@ -279,6 +282,10 @@ impl Life {
             // 300002 had it).
             database.set("allow_2pc", "false");
         }
+        if database.get("background_close_inactive_wals") == "true" {
+            // RocksDB 11.8 then truncates a WAL that it has recycled already.
+            database.set("recycle_log_file_num", "0");
+        }
         database.make_legal();
         let is_first = self.turns.is_empty();
         // Flagstone's file does not have what keeps RocksDB from compacting without end then.
@@ -287,6 +294,7 @@ impl Life {
         let may_loop = self.turns.iter().any(|turn| {
             turn.who == Who::Flagstone && turn.opening.families.iter().any(keeps_times)
         });
+        let is_followed = random.random_bool(0.3) && self.can_be_followed(Who::Flagstone);
         let opening = Opening {
             database,
             families: before
@@ -304,6 +312,7 @@ impl Life {
         };
         // RocksDB refuses them where WALs are recycled, which an OPTIONS file may say.
         let may_be_unlogged = !self.keeps_logs
+            && !is_followed
             && (who == Who::Flagstone
                 || !opening.from_file
                     && ["", "0"].contains(&opening.database.get("recycle_log_file_num")));
@@ -312,6 +321,7 @@ impl Life {
             (who, ending),
             may_be_unlogged,
             may_be_visited,
+            is_followed,
             &families,
             random,
             material,
@@ -354,15 +364,21 @@ impl Life {
         (who, ending): (Who, Ending),
         may_be_unlogged: bool,
         may_be_visited: bool,
+        is_followed: bool,
         families: &BTreeMap<&str, Settings>,
         random: &mut SmallRng,
         material: &mut Material,
     ) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut is_unlogged = false;
-        for _ in 0..one(random, &[10, 60, 60, 200]) {
-            let names: Vec<String> = self.after.families.keys().cloned().collect();
-            let name = names[random.random_range(0..names.len())].clone();
+        let count = one(random, &[10, 60, 60, 200]);
+        let followed_from = is_followed.then(|| random.random_range(0..count));
+        for number in 0..count {
+            if followed_from == Some(number) {
+                steps.push(Step::Follow);
+            }
+            let at = random.random_range(0..self.after.families.len());
+            let name = self.after.families.keys().nth(at).cloned().unwrap_or_default();
             let step = match random.random_range(0..100) {
                 0..8 => Step::Flush { family: Some(name) },
                 8..10 => Step::Flush { family: None },
@@ -375,21 +391,17 @@ impl Life {
                     self.after.families.remove(&name);
                     Step::DropFamily { name }
                 }
-                18..21 if who == Who::RocksDb && !self.has_ttl && !self.keeps_logs => {
-                    match self.draw_ingestion(name, families, material, random) {
-                        Some(step) => step,
-                        None => continue,
-                    }
-                }
+                18..21 => match self.draw_ingestion(name, families, material, random) {
+                    Some(step) => step,
+                    None => continue,
+                },
                 // RocksDB makes none of a database with several directories.
                 21 if who == Who::Flagstone || !self.has_paths => {
                     draw_copy(who, is_unlogged, random)
                 }
                 32 => self.draw_deletion_of_files(name, random, material),
                 31 if !is_unlogged && may_be_visited => Step::Visit,
-                33..35 if who == Who::Flagstone => {
-                    Step::CompactFiles { family: name, seed: random.random() }
-                }
+                33..35 if who == Who::Flagstone => draw_compaction_of_files(name, random),
                 22..25 => Step::TakeSnapshot,
                 25..27 => Step::DropSnapshot { index: random.random_range(0..100) },
                 27..29 => Step::Check { seed: random.random() },
@@ -453,6 +465,9 @@ impl Life {
         material: &mut Material,
         random: &mut SmallRng,
     ) -> Option<Step> {
+        if self.has_ttl || self.keeps_logs {
+            return None;
+        }
         let mut tables = Vec::new();
         for _ in 0..one(random, &[1, 1, 2, 3]) {
             let edits = material.table(&self.after.families[&family], random);
@@ -520,11 +535,15 @@ impl Life {
     }
 }
 
+fn draw_compaction_of_files(family: String, random: &mut SmallRng) -> Step {
+    Step::CompactFiles { family, seed: random.random() }
+}
+
 /// Without a flush RocksDB's backups and checkpoints have what is in the log alone.
 fn draw_copy(who: Who, is_unlogged: bool, random: &mut SmallRng) -> Step {
     let led_by = one(random, &[None, Some(who), Some(who.other())]);
     let flushed = is_unlogged || random.random_bool(0.5);
-    if who == Who::RocksDb && random.random_bool(0.5) {
+    if random.random_bool(0.5) {
         Step::BackUp { flushed, who: led_by }
     } else {
         Step::Checkpoint { flushed, who: led_by }

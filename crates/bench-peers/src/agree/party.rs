@@ -58,7 +58,7 @@ pub struct Opening {
 pub enum Access {
     Lead,
     Read,
-    /// As RocksDB's secondary instances do. Flagstone has none, and reads.
+    /// As a secondary instance, which stays open beside the one that leads.
     Follow,
 }
 
@@ -143,19 +143,20 @@ pub trait Party: View {
     /// Changes options while the family is open.
     fn set_options(&self, family: &str, settings: &Settings) -> Result<()>;
     /// Takes in tables that are written with these settings, of each list of edits one, the later
-    /// the newer; whether the engine can.
+    /// the newer.
     fn ingest(
         &self,
         family: &str,
         tables: &[Vec<Edit>],
         settings: &Settings,
         scratch: &Path,
-    ) -> Result<bool>;
+    ) -> Result<()>;
     /// Makes a checkpoint, with memtables `flushed` before, or the log copied if the engine can.
     fn checkpoint(&self, flushed: bool, directory: &Path) -> Result<()>;
-    /// Makes a backup, with memtables `flushed` before or not, and restores it elsewhere; whether
-    /// the engine can.
-    fn back_up(&self, flushed: bool, backup: &Path, restored: &Path) -> Result<bool>;
+    /// Makes a backup, with memtables `flushed` before or not.
+    fn back_up(&self, flushed: bool, backup: &Path) -> Result<()>;
+    /// Goes on to what the one that leads has written by now; only with [`Access::Follow`].
+    fn catch_up(&mut self) -> Result<()>;
     fn snapshot(&self) -> Box<dyn View + '_>;
     /// All that was written, as the logs have it that are still there: what it is and where, and
     /// the value.

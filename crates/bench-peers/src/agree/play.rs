@@ -23,6 +23,31 @@ pub struct Stage {
     directory: PathBuf,
 }
 
+/// What is looked at again and again while a turn goes on.
+#[derive(Default)]
+struct Beside<'a> {
+    snapshots: Vec<(Box<dyn View + 'a>, Model)>,
+    follower: Option<Follower>,
+}
+
+impl Beside<'_> {
+    /// Neither sees into a family that comes later under the same name.
+    fn forget(&mut self, family: &str) {
+        self.snapshots.iter_mut().for_each(|(_, held)| drop(held.families.remove(family)));
+        if let Some(follower) = &mut self.follower {
+            follower.families.retain(|known| known != family);
+        }
+    }
+}
+
+/// A secondary instance of Flagstone. Those of RocksDB 11.8 do not find all that a primary of its
+/// own has written either once they catch up.
+struct Follower {
+    party: Box<dyn Party>,
+    /// The families that it has, and were not dropped since.
+    families: Vec<String>,
+}
+
 fn open(who: Who, place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
     let opened = match who {
         Who::Flagstone => flagstone::open(place, opening),
@@ -69,12 +94,12 @@ impl Stage {
             .map_err(|error| format!("after opening: {error}"))?;
         let mut model = turn.before.clone();
         {
-            let mut pasts: Vec<(Box<dyn View + '_>, Model)> = Vec::new();
+            let mut beside = Beside::default();
             for (index, step) in turn.steps.iter().enumerate() {
                 let told = |error| format!("step {index}, {}: {error}", name_of(step));
-                self.take(turn, party.as_ref(), step, &mut model, &mut pasts).map_err(told)?;
+                self.take(turn, party.as_ref(), step, &mut model, &mut beside).map_err(told)?;
             }
-            self.compare_pasts(turn, &pasts, &model, &mut random)?;
+            self.compare_beside(turn, party.as_ref(), &mut beside, &model, &mut random)?;
         }
         judge::compare(as_view(party.as_ref()), &model, prefixes, &mut random)
             .map_err(|error| format!("at the end: {error}"))?;
@@ -106,21 +131,29 @@ impl Stage {
         judge::same("the log", &found, &expected)
     }
 
-    /// Compares snapshots. Families that are gone by now have nothing to be asked for.
-    fn compare_pasts(
+    /// Compares snapshots, and what follows. Families that are gone by now have nothing to be asked
+    /// for.
+    fn compare_beside(
         &self,
         turn: &Turn,
-        pasts: &[(Box<dyn View + '_>, Model)],
+        party: &dyn Party,
+        beside: &mut Beside<'_>,
         now: &Model,
         random: &mut SmallRng,
     ) -> Result<()> {
-        for (past, held) in pasts {
+        for (snapshot, held) in &beside.snapshots {
             let mut held = held.clone();
             held.families.retain(|name, _| now.families.contains_key(name));
-            judge::compare(past.as_ref(), &held, |name| prefixes(turn, name), random)
+            judge::compare(snapshot.as_ref(), &held, |name| prefixes(turn, name), random)
                 .map_err(|error| format!("a snapshot: {error}"))?;
         }
-        Ok(())
+        match &mut beside.follower {
+            Some(follower) => {
+                let told = |error| format!("Flagstone follows: {error}").into();
+                follower.compare(party, now, random).map_err(told)
+            }
+            None => Ok(()),
+        }
     }
 
     fn take<'a>(
@@ -129,7 +162,7 @@ impl Stage {
         party: &'a dyn Party,
         step: &Step,
         model: &mut Model,
-        pasts: &mut Vec<(Box<dyn View + 'a>, Model)>,
+        beside: &mut Beside<'a>,
     ) -> Result<()> {
         match step {
             Step::Write { batch, how } => {
@@ -142,7 +175,7 @@ impl Stage {
                 party.compact(family, [begin.as_deref(), end.as_deref()], *depth)?;
             }
             Step::DeleteFiles { family, begin, end, rest } => {
-                pasts.clear();
+                beside.snapshots.clear();
                 party.delete_files(family, begin, end)?;
                 party.write(rest, How::default())?;
                 model.apply(rest);
@@ -154,8 +187,7 @@ impl Stage {
             Step::DropFamily { name } => {
                 party.drop_family(name)?;
                 model.families.remove(name);
-                // A snapshot does not see into a family that comes later under the same name.
-                pasts.iter_mut().for_each(|(_, held)| drop(held.families.remove(name)));
+                beside.forget(name);
             }
             Step::SetOptions { family, settings } => party.set_options(family, settings)?,
             Step::CompactFiles { family, seed } => drop(party.compact_files(family, *seed)?),
@@ -172,23 +204,22 @@ impl Stage {
                 self.look_at_copy(turn.who, &copy, model, *who)?;
             }
             Step::BackUp { flushed, who } => {
-                let (backup, copy) =
-                    (self.directory.join("backup"), self.directory.join("restored"));
-                if party.back_up(*flushed, &backup, &copy)? {
-                    self.look_at_copy(turn.who, &copy, model, *who)?;
-                    std::fs::remove_dir_all(backup)?;
-                }
+                let copy = self.directory.join("restored");
+                self.back_up(party, *flushed, who.unwrap_or(turn.who.other()), &copy)?;
+                self.look_at_copy(turn.who, &copy, model, *who)?;
             }
             Step::Visit => self.visit(turn.who.other(), party, model)?,
-            Step::TakeSnapshot => pasts.push((party.snapshot(), model.clone())),
-            Step::DropSnapshot { index } if !pasts.is_empty() => {
-                drop(pasts.swap_remove(index % pasts.len()));
+            Step::Follow => beside.follower = Some(self.follow(party, model)?),
+            Step::TakeSnapshot => beside.snapshots.push((party.snapshot(), model.clone())),
+            Step::DropSnapshot { index } if !beside.snapshots.is_empty() => {
+                let index = index % beside.snapshots.len();
+                drop(beside.snapshots.swap_remove(index));
             }
             Step::DropSnapshot { .. } => {}
             Step::Check { seed } => {
                 let mut random = SmallRng::seed_from_u64(*seed);
                 judge::compare(as_view(party), model, |name| prefixes(turn, name), &mut random)?;
-                self.compare_pasts(turn, pasts, model, &mut random)?;
+                self.compare_beside(turn, party, beside, model, &mut random)?;
             }
         }
         Ok(())
@@ -205,6 +236,17 @@ impl Stage {
         std::fs::create_dir(&scratch)?;
         party.ingest(family, tables, settings, &scratch)?;
         Ok(std::fs::remove_dir_all(scratch)?)
+    }
+
+    /// Makes a backup, which may be restored by the other engine.
+    fn back_up(&self, party: &dyn Party, flushed: bool, restored_by: Who, to: &Path) -> Result<()> {
+        let backup = self.directory.join("backup");
+        party.back_up(flushed, &backup)?;
+        match restored_by {
+            Who::Flagstone => flagstone::restore(&backup, to)?,
+            Who::RocksDb => rocksdb::restore(&backup, to)?,
+        }
+        Ok(std::fs::remove_dir_all(backup)?)
     }
 
     /// Both engines look at a copy, which stands on its own, and one of them goes on with it if it
@@ -284,7 +326,7 @@ impl Stage {
         host.flush_wal()?;
         host.settle()?;
         for access in [Access::Read, Access::Follow] {
-            if access == Access::Follow && !self.life.can_be_followed() {
+            if access == Access::Follow && !self.life.can_be_followed(who) {
                 continue;
             }
             opening.access = access;
@@ -296,11 +338,32 @@ impl Stage {
         Ok(())
     }
 
+    /// Opens a secondary instance, which stays.
+    fn follow(&self, host: &dyn Party, model: &Model) -> Result<Follower> {
+        let mut opening = self.complete(self.life.plain_opening(model));
+        opening.access = Access::Follow;
+        let families = model.families.keys().cloned().collect();
+        host.flush_wal()?;
+        let party = open(Who::Flagstone, &self.place(), &opening)?;
+        Ok(Follower { party, families })
+    }
+
     fn compare_all(&self, party: &dyn Party, model: &Model) -> Result<()> {
         names_agree(party, model)?;
         let mut random = SmallRng::seed_from_u64(self.seed);
         judge::compare(as_view(party), model, |_| Prefixes::None, &mut random)?;
         party.verify()
+    }
+}
+
+impl Follower {
+    /// Flushes and compactions of the host may go on meanwhile.
+    fn compare(&mut self, host: &dyn Party, now: &Model, random: &mut SmallRng) -> Result<()> {
+        host.flush_wal()?;
+        self.party.catch_up()?;
+        let mut held = now.clone();
+        held.families.retain(|name, _| self.families.contains(name));
+        judge::compare(as_view(self.party.as_ref()), &held, |_| Prefixes::None, random)
     }
 }
 

@@ -88,6 +88,12 @@ fn from_file(directory: &Path) -> Result<(Options, Vec<ColumnFamilyDescriptor>)>
     Ok(Options::load_latest(directory, Env::new()?, false, Cache::new_lru_cache(1 << 20))?)
 }
 
+/// Restores the newest backup.
+pub fn restore(backup: &Path, restored: &Path) -> Result<()> {
+    let mut engine = BackupEngine::open(&BackupEngineOptions::new(backup)?, &Env::new()?)?;
+    Ok(engine.restore_from_latest_backup(restored, restored, &RestoreOptions::default())?)
+}
+
 impl RocksDb {
     fn family(&self, name: &str) -> Result<Arc<BoundColumnFamily<'_>>> {
         Ok(self.db.cf_handle(name).ok_or_else(|| format!("there is no family '{name}'"))?)
@@ -307,7 +313,7 @@ impl Party for RocksDb {
         tables: &[Vec<Edit>],
         settings: &Settings,
         scratch: &Path,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let options = parsed(settings)?;
         let files: Result<Vec<_>> = tables
             .iter()
@@ -329,7 +335,7 @@ impl Party for RocksDb {
             }
             taken => taken?,
         }
-        Ok(true)
+        Ok(())
     }
 
     fn checkpoint(&self, flushed: bool, directory: &Path) -> Result<()> {
@@ -337,11 +343,13 @@ impl Party for RocksDb {
         Ok(Checkpoint::new(&self.db)?.create_checkpoint_with_log_size(directory, size)?)
     }
 
-    fn back_up(&self, flushed: bool, backup: &Path, restored: &Path) -> Result<bool> {
+    fn back_up(&self, flushed: bool, backup: &Path) -> Result<()> {
         let mut engine = BackupEngine::open(&BackupEngineOptions::new(backup)?, &Env::new()?)?;
-        engine.create_new_backup_flush(&self.db, flushed)?;
-        engine.restore_from_latest_backup(restored, restored, &RestoreOptions::default())?;
-        Ok(true)
+        Ok(engine.create_new_backup_flush(&self.db, flushed)?)
+    }
+
+    fn catch_up(&mut self) -> Result<()> {
+        Ok(self.db.try_catch_up_with_primary()?)
     }
 
     fn snapshot(&self) -> Box<dyn View + '_> {
