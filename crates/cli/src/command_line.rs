@@ -45,6 +45,8 @@ pub enum Command {
     Clip(commands::clip::Arguments),
     Scan(commands::scan::Arguments),
     Count(commands::count::Arguments),
+    #[command(alias = "approxsize")]
+    ApproximateSize(commands::approximate_size::Arguments),
     Import(commands::import::Arguments),
     Export(commands::export::Arguments),
     Dump(commands::dump::Arguments),
@@ -90,8 +92,11 @@ pub enum Command {
 impl Command {
     /// Whether `--secondary-path` and `--leader-path` have a meaning for it.
     fn may_follow(&self) -> bool {
-        use Command::{Count, Dump, Get, Scan, Space, Stats};
-        matches!(self, Get(_) | Scan(_) | Count(_) | Dump(_) | Stats(_) | Space(_))
+        use Command::{ApproximateSize, Count, Dump, Get, Scan, Space, Stats};
+        matches!(
+            self,
+            Get(_) | Scan(_) | Count(_) | ApproximateSize(_) | Dump(_) | Stats(_) | Space(_)
+        )
     }
 }
 
@@ -165,6 +170,9 @@ impl CommandLine {
             Command::Clip(arguments) => commands::clip::run(arguments, common),
             Command::Scan(arguments) => commands::scan::run(arguments, common),
             Command::Count(arguments) => commands::count::run(arguments, common),
+            Command::ApproximateSize(arguments) => {
+                commands::approximate_size::run(arguments, common)
+            }
             Command::Import(arguments) => commands::import::run(arguments, common),
             Command::Export(arguments) => commands::export::run(arguments, common),
             Command::Dump(arguments) => commands::dump::run(arguments, common),

@@ -8,11 +8,7 @@ use clap::{Arg, Command, CommandFactory};
 use crate::command_line::CommandLine;
 
 /// Commands of `ldb` that take other arguments here, and what stands for them.
-const ELSEWHERE: [(&str, &str); 14] = [
-    (
-        "approxsize",
-        "nothing for ranges; stats --db DB prints the sizes of levels, and programs can call Db::approximate_sizes",
-    ),
+const ELSEWHERE: [(&str, &str); 13] = [
     ("batchput", "put --db DB KEY VALUE, one by one, or load --db DB"),
     ("change_compaction_style", "compact --db DB --set compaction_style=kCompactionStyleUniversal"),
     ("dump_live_files", "list-files --db DB, then manifest, sst, wal and blob"),

@@ -38,6 +38,7 @@ const COMMANDS: &[(&str, &str, Beside)] = &[
     ("scan", "--db DB", Beside::Reads),
     ("scan", "--db NEW --leader-path DB", Beside::Reads),
     ("count", "--db DB", Beside::Reads),
+    ("approximate-size", "--db DB --prefix k", Beside::Reads),
     ("count", "--db DB --secondary-path NEW", Beside::Reads),
     ("import", "--db DB SOURCE", Beside::IsRefused),
     ("export", "--db DB NEW", Beside::Reads),

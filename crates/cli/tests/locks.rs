@@ -43,6 +43,7 @@ const COMMANDS: [(&str, Beside, &str); 43] = [
     ("clip", Beside::Refused, "clip --db {db} a z"),
     ("scan", Beside::Works, "scan --db {db}"),
     ("count", Beside::Works, "count --db {db}"),
+    ("approximate-size", Beside::Works, "approximate-size --db {db} --to z"),
     ("import", Beside::Refused, "import --db {db} {db}/CURRENT"),
     ("export", Beside::Works, "export --db {db} {new}"),
     ("dump", Beside::Works, "dump --db {db}"),

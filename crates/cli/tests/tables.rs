@@ -408,3 +408,61 @@ fn the_name_of_a_family_is_a_text() {
     assert!(said.contains(r#""rocksdb.column.family.name":"a""#), "{said}");
     assert!(said.contains(r#""rocksdb.num.entries":1,"#), "{said}");
 }
+
+fn keys_of(listed: &str) -> Vec<&str> {
+    listed.lines().map(|line| line.split('\t').next().unwrap_or_default()).collect()
+}
+
+#[test]
+fn some_entries_of_a_table_are_listed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let table = written(scratch.path(), Comparator::Bytewise, "kLZ4Compression");
+    let table = table.display();
+    let listed = printed(&format!("sst {table} --entries --from 1998 --to 2000"));
+    assert_eq!(keys_of(&listed), ["1998", "1999", "2"], "2 lies between 1999 and 2000");
+    let listed = printed(&format!("sst {table} --entries --prefix 19 --limit 3"));
+    assert_eq!(keys_of(&listed), ["19", "190", "1900"]);
+    let listed = printed(&format!("sst {table} --entries --limit 0"));
+    assert_eq!(keys_of(&listed), ["9000"], "the range deletion alone");
+    let listed = printed(&format!("sst {table} --entries --from 9000x --limit 1"));
+    assert_eq!(keys_of(&listed)[0], "9000", "its range reaches there");
+    assert_eq!(printed(&format!("sst {table} --entries --from zebra")), "");
+    let listed = printed(&format!("sst {table} --entries --hex --from 0x31393938 --limit 1"));
+    assert_eq!(keys_of(&listed), ["0x31393938"]);
+
+    let (code, said) = said(&format!("sst {table} --from 1"));
+    assert!(code == Some(2) && said.contains("need --entries"), "{said}");
+}
+
+#[test]
+fn only_a_known_order_has_a_first_and_a_last_key() {
+    let scratch = tempfile::tempdir().unwrap();
+    let order = Comparator::Custom(Arc::new(LargestFirst));
+    let table = written(scratch.path(), order, "kNoCompression");
+    let table = table.display();
+    for bounds in ["--from 7", "--to 7", "--prefix 7"] {
+        let (code, said) = said(&format!("sst {table} --entries {bounds}"));
+        assert!(code == Some(2) && said.contains("my.LargestFirst"), "{bounds}: {said}");
+    }
+    let listed = printed(&format!("sst {table} --entries --limit 2"));
+    assert_eq!(keys_of(&listed), ["9001", "1999", "1998"], "without comparing any");
+}
+
+#[test]
+fn the_size_of_a_range_is_estimated() {
+    let scratch = tempfile::tempdir().unwrap();
+    written(scratch.path(), Comparator::Bytewise, "kNoCompression");
+    let db = scratch.path().display();
+    let bytes = |range: &str| -> u64 {
+        let json = printed(&format!("approximate-size --db {db} {range} --json"));
+        let facts: serde_json::Value = serde_json::from_str(&json).unwrap();
+        facts["bytes"].as_u64().unwrap()
+    };
+    let (all, half) = (bytes("--to z"), bytes("--from 1 --to 2"));
+    assert!(half > 0 && half < all, "{half} of {all}");
+    assert_eq!(bytes("--from x --to z"), 0);
+    let shown = printed(&format!("approxsize --db {db} --to z"));
+    assert_eq!(shown, format!("{all} bytes\n"));
+    let (code, said) = said(&format!("approximate-size --db {db} --from 1"));
+    assert!(code == Some(2) && said.contains("--to KEY"), "{said}");
+}

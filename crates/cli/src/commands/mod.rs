@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod approximate_size;
 pub mod backup;
 pub mod blob;
 pub mod check;

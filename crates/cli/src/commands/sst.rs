@@ -6,7 +6,8 @@ use std::sync::Arc;
 use clap::Args;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{
-    Comparator, InternalIterator, PrefixExtractor, ValueType, WideColumns, counted,
+    Comparator, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PrefixExtractor, ValueType,
+    WideColumns, counted,
 };
 use flagstone::db::another_owner;
 use flagstone::env::{Env, IoMode};
@@ -16,14 +17,14 @@ use flagstone::sst::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::arguments::Common;
+use crate::arguments::{Bounds, Common, Range};
 use crate::commands::kind;
 use crate::entities::{columns_in_json, show_columns};
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::json;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::text::Notation;
+use crate::text::{self, Notation};
 use crate::world;
 
 /// Print the properties of table files; with --entries or --verify, look inside.
@@ -43,6 +44,11 @@ pub struct Arguments {
     /// ends as values
     #[arg(long)]
     entries: bool,
+    #[command(flatten)]
+    range: Range,
+    /// With --entries, list at most N entries of each table, range deletions apart
+    #[arg(long, value_name = "N", alias = "read_num", requires = "entries")]
+    limit: Option<u64>,
     /// Read and check every block
     #[arg(long)]
     verify: bool,
@@ -54,6 +60,10 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
+    let bounds = arguments.range.bounds(Notation::new(arguments.hex))?;
+    if !arguments.entries && (bounds.0.is_some() || bounds.1.is_some()) {
+        return Err(Failure::Usage("--from, --to and --prefix need --entries".to_string()));
+    }
     let env = world::env();
     let files = list(&env, &arguments.files)?;
     // Who lists is done when nobody reads; who verifies is not.
@@ -218,18 +228,22 @@ fn open(env: &Env, path: &Path) -> flagstone::base::Result<Opened> {
     let size = file.size()?;
     let properties = read_table_properties(file.clone(), size)?;
     let settings = TableReadSettings {
-        comparator: match properties.comparator.as_str() {
-            // RocksDB's tool assumes it, too; LevelDB's tables do not say.
-            "" => Comparator::Bytewise,
-            // One that is not built in leaves what can be seen without comparing keys.
-            name => Comparator::from_name(name).unwrap_or_else(|_| Comparator::unknown(name)),
-        },
+        comparator: comparator_of(&properties),
         // A rule that is not built in only means that prefix filters stay unused.
         prefix_extractor: PrefixExtractor::from_option_text(&properties.prefix_extractor)
             .unwrap_or(None),
         ..TableReadSettings::default()
     };
     Ok(Opened { table: Table::open(file, size, settings)?, size })
+}
+
+fn comparator_of(properties: &TableProperties) -> Comparator {
+    match properties.comparator.as_str() {
+        // RocksDB's tool assumes it, too; LevelDB's tables do not say.
+        "" => Comparator::Bytewise,
+        // One that is not built in leaves what can be seen without comparing keys.
+        name => Comparator::from_name(name).unwrap_or_else(|_| Comparator::unknown(name)),
+    }
 }
 
 /// Prints what is asked of a table.
@@ -247,7 +261,8 @@ fn look(
     // Before the entries, which end at the first block that cannot be read.
     faults.iter().try_for_each(|fault| output.finding(common.json, "FAULT", fault))?;
     let printed = if arguments.entries {
-        print_entries(table, path, Notation::new(arguments.hex), common, output)
+        let shown = Shown::new(table, arguments)?;
+        print_entries(table, path, &shown, common, output)
     } else {
         let faults = arguments.verify.then_some(faults.len() as u64);
         print_properties(table, path, *size, faults, common, output)
@@ -263,15 +278,62 @@ fn look(
     }
 }
 
+/// Which entries of a table are listed, and how.
+struct Shown {
+    notation: Notation,
+    comparator: Comparator,
+    bounds: Bounds,
+    limit: u64,
+}
+
+impl Shown {
+    /// What is asked of a table. Keys are only compared where its order is known.
+    fn new(table: &Table, arguments: &Arguments) -> Result<Self, Failure> {
+        let notation = Notation::new(arguments.hex);
+        let bounds = arguments.range.bounds(notation)?;
+        let limit = arguments.limit.unwrap_or(u64::MAX);
+        let comparator = comparator_of(table.properties());
+        let is_bounded = bounds.0.is_some() || bounds.1.is_some();
+        let is_known = !comparator.is_unknown();
+        let is_usable = match &arguments.range.prefix {
+            Some(_) => comparator == Comparator::Bytewise,
+            None => is_known && comparator.timestamp_size() == 0,
+        };
+        if is_bounded && !is_usable {
+            return Err(Failure::Usage(format!(
+                "keys of order {} cannot be limited: --prefix needs bytewise order; --from and --to \
+                 need an order that is built in and keys without timestamps",
+                text::name(comparator.name())
+            )));
+        }
+        Ok(Self { notation, comparator, bounds, limit })
+    }
+
+    fn is_before_end(&self, key: &[u8]) -> bool {
+        self.bounds.1.as_ref().is_none_or(|to| self.comparator.compare(key, to).is_lt())
+    }
+
+    /// Whether a range of keys has any of those that are listed.
+    fn reaches(&self, start: &[u8], end: &[u8]) -> bool {
+        let from = self.bounds.0.as_ref();
+        self.is_before_end(start)
+            && from.is_none_or(|from| self.comparator.compare(end, from).is_gt())
+    }
+}
+
 fn print_entries(
     table: &Arc<Table>,
     path: &Path,
-    notation: Notation,
+    shown: &Shown,
     common: &Common,
     output: &mut Output,
 ) -> Result<(), Failure> {
+    let notation = shown.notation;
     // First, so that no damaged block keeps them from being seen.
     for range in table.stored_range_deletions()? {
+        if !shown.reaches(&range.start, &range.end) {
+            continue;
+        }
         let (sequence, kind) = (range.sequence, "RangeDeletion");
         output.line(if common.json {
             let mut facts = json!({ "sequence": sequence, "type": kind });
@@ -285,8 +347,13 @@ fn print_entries(
         })?;
     }
     let mut iter = table.iter(IterSettings::default());
-    iter.seek_to_first();
-    while iter.valid() {
+    match &shown.bounds.0 {
+        Some(from) => iter.seek(InternalKeyBuf::for_seek(from, MAX_SEQUENCE_NUMBER).as_key()),
+        None => iter.seek_to_first(),
+    }
+    let mut listed = 0;
+    while iter.valid() && listed < shown.limit && shown.is_before_end(iter.key().user_key()) {
+        listed += 1;
         let key = iter.key();
         let (sequence, kind) = (
             key.sequence(),
