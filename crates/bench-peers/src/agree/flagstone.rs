@@ -305,7 +305,13 @@ impl Party for Flagstone {
         }
         let mut written = WriteBatch::new();
         for (name, edit) in batch {
-            add(&mut written, &self.family(name)?, edit)?;
+            match edit {
+                // So does RocksDB then; a key must not have deletions of both kinds.
+                Edit::SingleDelete { key } if self.ttl.is_some() => {
+                    written.delete_cf(&self.family(name)?, key)?;
+                }
+                _ => add(&mut written, &self.family(name)?, edit)?,
+            }
         }
         let how =
             WriteOptions { sync: how.sync, disable_wal: how.unlogged, ..WriteOptions::default() };

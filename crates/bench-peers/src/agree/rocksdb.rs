@@ -88,6 +88,11 @@ fn from_file(directory: &Path) -> Result<(Options, Vec<ColumnFamilyDescriptor>)>
     Ok(Options::load_latest(directory, Env::new()?, false, Cache::new_lru_cache(1 << 20))?)
 }
 
+/// Whether values that were written to blob files directly keep it from being copied.
+fn wants_a_flush(error: &rocksdb::Error) -> bool {
+    error.to_string().contains("Retry with flush enabled")
+}
+
 /// Restores the newest backup.
 pub fn restore(backup: &Path, restored: &Path) -> Result<()> {
     let mut engine = BackupEngine::open(&BackupEngineOptions::new(backup)?, &Env::new()?)?;
@@ -339,13 +344,24 @@ impl Party for RocksDb {
     }
 
     fn checkpoint(&self, flushed: bool, directory: &Path) -> Result<()> {
+        let copy = Checkpoint::new(&self.db)?;
         let size = if flushed { 0 } else { u64::MAX };
-        Ok(Checkpoint::new(&self.db)?.create_checkpoint_with_log_size(directory, size)?)
+        match copy.create_checkpoint_with_log_size(directory, size) {
+            Err(error) if wants_a_flush(&error) => {
+                Ok(copy.create_checkpoint_with_log_size(directory, 0)?)
+            }
+            done => Ok(done?),
+        }
     }
 
     fn back_up(&self, flushed: bool, backup: &Path) -> Result<()> {
         let mut engine = BackupEngine::open(&BackupEngineOptions::new(backup)?, &Env::new()?)?;
-        Ok(engine.create_new_backup_flush(&self.db, flushed)?)
+        match engine.create_new_backup_flush(&self.db, flushed) {
+            Err(error) if wants_a_flush(&error) => {
+                Ok(engine.create_new_backup_flush(&self.db, true)?)
+            }
+            done => Ok(done?),
+        }
     }
 
     fn catch_up(&mut self) -> Result<()> {
