@@ -131,9 +131,12 @@ c_api! {
     }
 
     fn rocksdb_writebatch_create_with_params(
-        reserved: usize, _most: usize, protection: usize, _timestamp: usize
+        reserved: usize, most: usize, protection: usize, _timestamp: usize
     ) -> *mut Tagged<Batch> {
         let mut batch = flagstone::WriteBatch::with_capacity(reserved);
+        if most > 0 {
+            batch.set_max_bytes(most);
+        }
         if protection > 0 {
             batch.protect();
         }

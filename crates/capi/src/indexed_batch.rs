@@ -43,8 +43,13 @@ impl IndexedBatch {
         Self { own: None, lent: Lent::to(batch) }
     }
 
-    fn new(order: flagstone::Comparator) -> *mut Tagged<Self> {
-        let own = OwnBatch { engine: WriteBatchWithIndex::new(), order, refused: None };
+    /// `most` bytes, or any number of them if it is 0.
+    fn new(order: flagstone::Comparator, most: usize) -> *mut Tagged<Self> {
+        let mut engine = WriteBatchWithIndex::new();
+        if most > 0 {
+            engine.set_max_bytes(most);
+        }
+        let own = OwnBatch { engine, order, refused: None };
         make(Self { own: Some(Box::new(own)), lent: Lent::nothing() })
     }
 
@@ -152,13 +157,14 @@ c_api! {
     fn rocksdb_writebatch_wi_create(
         _reserved: usize, _overwrite: flag
     ) -> *mut Tagged<IndexedBatch> {
-        IndexedBatch::new(flagstone::Comparator::Bytewise)
+        IndexedBatch::new(flagstone::Comparator::Bytewise, 0)
     }
 
     fn rocksdb_writebatch_wi_create_with_params(
-        order: ?Comparator, _reserved: usize, _overwrite: flag, _most: usize, _protection: usize
+        order: ?Comparator, _reserved: usize, _overwrite: flag, most: usize, _protection: usize
     ) -> *mut Tagged<IndexedBatch> {
-        IndexedBatch::new(order.map_or(flagstone::Comparator::Bytewise, Comparator::engine))
+        let order = order.map_or(flagstone::Comparator::Bytewise, Comparator::engine);
+        IndexedBatch::new(order, most)
     }
 
     fn rocksdb_writebatch_wi_clear(batch: &mut IndexedBatch) {

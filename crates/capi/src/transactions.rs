@@ -186,11 +186,6 @@ impl Transaction {
             Ok(Cursor::Overlaid(Box::new(cursor)))
         })
     }
-
-    /// Makes the changes of a batch, one after the other, behind those that there are.
-    fn rebuild(&mut self, batch: &flagstone::WriteBatch) -> Result<()> {
-        self.store.rebuild(&mut self.engine, batch)
-    }
 }
 
 // How transactions begin and end.
@@ -283,13 +278,13 @@ c_api! {
     fn rocksdb_transaction_rebuild_from_writebatch(
         transaction: &mut Transaction, batch: &Batch, error
     ) {
-        transaction.rebuild(batch.checked()?)?
+        transaction.engine.rebuild_from(batch.checked()?)?
     }
 
     fn rocksdb_transaction_rebuild_from_writebatch_wi(
         transaction: &mut Transaction, batch: &IndexedBatch, error
     ) {
-        transaction.rebuild(batch.operations()?)?
+        transaction.engine.rebuild_from(batch.operations()?)?
     }
 
     fn rocksdb_transaction_set_commit_timestamp(transaction: &mut Transaction, timestamp: u64) {

@@ -64,53 +64,6 @@ impl Store {
         }
     }
 
-    /// Makes the changes of a batch in a transaction, one after the other, behind those that it
-    /// has.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a family that there is not; `NotSupported` for a range deletion; those
-    /// of the transaction's writes. The changes before that at fault are made.
-    ///
-    /// # Panics
-    /// As [`Self::transactional`].
-    pub fn rebuild(
-        &self,
-        transaction: &mut Transaction,
-        batch: &WriteBatch,
-    ) -> Result<(), crate::Error> {
-        let families = self.db().column_families();
-        let family_of = |id| {
-            let found = families.iter().find(|family| family.id() == id);
-            let missing =
-                || crate::Error::invalid_argument(format_args!("no column family {id:?}"));
-            found.map(|family| self.transactional().family_of(family)).ok_or_else(missing)
-        };
-        for operation in batch.iter() {
-            match operation? {
-                Operation::Put { cf, key, value } => {
-                    transaction.put(&family_of(cf)?, key, value)?
-                }
-                Operation::Merge { cf, key, operand } => {
-                    transaction.merge(&family_of(cf)?, key, operand)?;
-                }
-                Operation::Delete { cf, key } => transaction.delete(&family_of(cf)?, key)?,
-                Operation::SingleDelete { cf, key } => {
-                    transaction.single_delete(&family_of(cf)?, key)?;
-                }
-                Operation::PutEntity { cf, key, entity } => {
-                    let columns = WideColumns::decode(entity)?;
-                    transaction.put_entity(&family_of(cf)?, key, columns.iter())?;
-                }
-                Operation::LogData(_) | Operation::Noop => {}
-                other => {
-                    let message = format!("a transaction cannot do {other:?}");
-                    return Err(crate::Error::not_supported(message));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Drops a family.
     ///
     /// # Errors

@@ -350,6 +350,19 @@ static void batches(void) {
   rocksdb_write_writebatch_wi(db, write, indexed, &error);
   OK();
   rocksdb_writebatch_wi_destroy(indexed);
+
+  /* What a batch has no room for fails its write. */
+  batch = rocksdb_writebatch_create_with_params(0, 40, 0, 8);
+  rocksdb_writebatch_put(batch, "k", 1, "as long as the batch may be, and longer", 39);
+  rocksdb_write(db, write, batch, &error);
+  CHECK(failed_with("Operation aborted: "));
+  rocksdb_writebatch_destroy(batch);
+  indexed = rocksdb_writebatch_wi_create_with_params(order, 0, 1, 40, 0);
+  rocksdb_writebatch_wi_put(indexed, "k", 1, "as long as the batch may be, and longer", 39);
+  rocksdb_write_writebatch_wi(db, write, indexed, &error);
+  CHECK(failed_with("Operation aborted: "));
+  rocksdb_writebatch_wi_destroy(indexed);
+
   rocksdb_readoptions_t* read = rocksdb_readoptions_create();
   size_t len;
   rocksdb_readoptions_set_timestamp(read, "00000001", 8);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::base::{ColumnFamilyId, Result};
+use crate::base::{Code, ColumnFamilyId, Result, SubCode};
 
 const CF1: ColumnFamilyId = ColumnFamilyId(1);
 
@@ -222,4 +222,34 @@ proptest::proptest! {
             .collect();
         proptest::prop_assert_eq!(operations, expected);
     }
+}
+
+#[test]
+fn a_batch_that_is_full_refuses_more_and_keeps_what_it_has() {
+    let full = golden_batch();
+    let mut batch = full.clone();
+    batch.protect();
+    batch.set_max_bytes(full.byte_size());
+    type Add = fn(&mut WriteBatch) -> Result<()>;
+    let additions: [Add; 8] = [
+        |batch| batch.put(b"", b""),
+        |batch| batch.delete(b""),
+        |batch| batch.single_delete_cf(CF1, b""),
+        |batch| batch.merge(b"", b""),
+        |batch| batch.delete_range(b"", b"x"),
+        |batch| batch.put_log_data(b""),
+        |batch| batch.put_entity(b"", [("", "")]),
+        |batch| batch.append(&golden_batch()),
+    ];
+    for add in additions {
+        let error = add(&mut batch).unwrap_err();
+        assert_eq!((error.code(), error.subcode()), (Code::Aborted, SubCode::MemoryLimit));
+        assert_eq!((batch.count(), batch.data()), (full.count(), full.data()));
+    }
+    batch.set_max_bytes(full.byte_size() + 3);
+    batch.put(b"", b"").unwrap();
+    assert_eq!(batch.count(), full.count() + 1);
+    batch.clear();
+    assert!(batch.put(b"a", [0; 200]).is_err(), "the limit stays");
+    batch.put(b"a", b"1").unwrap();
 }

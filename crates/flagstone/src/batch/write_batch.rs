@@ -1,5 +1,7 @@
 //! Building a write batch.
 
+mod sums;
+
 use std::fmt;
 
 use super::format::*;
@@ -8,7 +10,9 @@ use super::stamps::Stamps;
 use super::view::{BatchIter, BatchView};
 use crate::base::coding::{fixed32_at, put_varint32};
 use crate::base::entity::encode_unsorted;
-use crate::base::{ColumnFamilyId, Error, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use crate::base::{
+    Code, ColumnFamilyId, Error, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, SubCode,
+};
 
 /// Initial capacity: enough for one small put, so that the commonest batch allocates once.
 const FIRST_CAPACITY: usize = 160;
@@ -45,6 +49,8 @@ pub struct WriteBatch {
     /// Checksums of the operations, if they have any.
     protection: Option<Box<BatchProtection>>,
     stamps: Stamps,
+    /// Most bytes, including the header.
+    bytes_max: usize,
 }
 
 #[derive(Clone)]
@@ -64,7 +70,18 @@ impl WriteBatch {
     pub fn with_capacity(bytes: usize) -> Self {
         let mut data = Vec::with_capacity(bytes.max(HEADER_SIZE));
         data.resize(HEADER_SIZE, 0);
-        Self { bytes: data, save_points: Vec::new(), protection: None, stamps: Stamps::NONE }
+        Self::of(data, Stamps::NONE)
+    }
+
+    fn of(bytes: Vec<u8>, stamps: Stamps) -> Self {
+        Self { bytes, save_points: Vec::new(), protection: None, stamps, bytes_max: usize::MAX }
+    }
+
+    /// Limits the batch to so many bytes, including its header of 12: what would make it larger is
+    /// refused (`Aborted` with subcode `MemoryLimit`), and the batch stays as it is.
+    #[doc(alias = "SetMaxBytes")]
+    pub fn set_max_bytes(&mut self, bytes: usize) {
+        self.bytes_max = bytes;
     }
 
     /// Takes over the bytes of a batch, for example from a WAL or the network, after validating
@@ -74,8 +91,7 @@ impl WriteBatch {
     /// `Corruption`: the bytes are no batch. `InvalidArgument`: see [`WriteBatch::put`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         BatchView::parse(&bytes)?.validate()?;
-        let stamps = Stamps::from_bytes();
-        let batch = Self { bytes, save_points: Vec::new(), protection: None, stamps };
+        let batch = Self::of(bytes, Stamps::from_bytes());
         if batch.byte_size() > MAX_ENTRY_SIZE {
             batch.check_sizes()?;
         }
@@ -256,10 +272,10 @@ impl WriteBatch {
     pub fn put_log_data(&mut self, data: impl AsRef<[u8]>) -> Result<()> {
         let data = data.as_ref();
         check_size("log data", data.len(), MAX_LOG_DATA_SIZE)?;
+        let before = self.bytes.len();
         self.bytes.push(LOG_DATA);
         self.push_lps(data);
-        self.note_added();
-        Ok(())
+        self.note_added(before, 0)
     }
 
     /// Checks a put as [`WriteBatch::put`] does.
@@ -269,10 +285,10 @@ impl WriteBatch {
 
     /// Adds one operation in its encoded form.
     pub(crate) fn push_encoded(&mut self, operation: &[u8], is_counted: bool) -> Result<()> {
+        let before = self.bytes.len();
         self.add_to_count(u32::from(is_counted))?;
         self.bytes.extend_from_slice(operation);
-        self.note_added();
-        Ok(())
+        self.note_added(before, u32::from(is_counted))
     }
 
     /// Number of operations that take a sequence number.
@@ -329,13 +345,15 @@ impl WriteBatch {
     ///
     /// # Errors
     /// `InvalidArgument` if the batch would exceed 2^32 - 1 operations, or write to a family with
-    /// timestamps of two sizes, or with and without any. It is unchanged then.
+    /// timestamps of two sizes, or with and without any; as [`WriteBatch::set_max_bytes`]. It is
+    /// unchanged then.
     pub fn append(&mut self, other: &Self) -> Result<()> {
         let stamps = self.stamps_with(other)?;
+        let before = self.bytes.len();
         self.add_to_count(other.count())?;
         self.bytes.extend_from_slice(other.body());
+        self.note_added(before, other.count())?;
         self.stamps = stamps;
-        self.note_added();
         Ok(())
     }
 
@@ -416,13 +434,13 @@ impl WriteBatch {
     ) -> Result<()> {
         check_size("an entry", a.len() + b.len(), MAX_ENTRY_SIZE)?;
         self.add_to_count(1)?;
+        let before = self.bytes.len();
         // Once here, so that none of the pushes below has to grow.
         self.bytes.reserve(FIELDS_SIZE_MAX + a.len() + b.len());
         self.push_tag(tags, cf);
         self.push_lps(a);
         self.push_lps(b);
-        self.note_added();
-        Ok(())
+        self.note_added(before, 1)
     }
 
     #[inline]
@@ -443,18 +461,33 @@ impl WriteBatch {
     ) -> Result<()> {
         check_size("an entry", key.len(), MAX_ENTRY_SIZE)?;
         self.add_to_count(1)?;
+        let before = self.bytes.len();
         self.bytes.reserve(FIELDS_SIZE_MAX + key.len());
         self.push_tag(tags, cf);
         self.push_lps(key);
-        self.note_added();
+        self.note_added(before, 1)
+    }
+
+    /// Keeps what was added behind the first `before` bytes, if the batch may be that large.
+    #[inline]
+    fn note_added(&mut self, before: usize, count: u32) -> Result<()> {
+        if self.bytes.len() > self.bytes_max {
+            return Err(self.take_back(before, count));
+        }
+        self.protect_new();
         Ok(())
     }
 
-    #[inline]
-    fn note_added(&mut self) {
-        if let Some(protection) = &mut self.protection {
-            protection.extend(&self.bytes[HEADER_SIZE..]);
-        }
+    #[cold]
+    fn take_back(&mut self, before: usize, count: u32) -> Error {
+        let message = format!(
+            "the write batch would have {} bytes, and at most {} are allowed; write it first",
+            self.bytes.len(),
+            self.bytes_max
+        );
+        self.bytes.truncate(before);
+        self.set_count(self.count() - count);
+        Error::new(Code::Aborted, message).with_subcode(SubCode::MemoryLimit)
     }
 
     fn note_removed(&mut self) {
@@ -505,8 +538,8 @@ impl WriteBatch {
     /// Takes the operations of another batch in the place of its own, with checksums if its own had
     /// some. Save points are gone.
     pub(super) fn replace_operations(&mut self, other: Self) {
-        let is_protected = self.is_protected();
-        *self = other;
+        let (is_protected, bytes_max) = (self.is_protected(), self.bytes_max);
+        *self = Self { bytes_max, ..other };
         if is_protected {
             self.protect();
         }
@@ -535,33 +568,6 @@ fn check_size(what: &str, bytes: usize, max: usize) -> Result<()> {
     Err(Error::invalid_argument(format!(
         "{what} of {bytes} bytes is too long; at most {max} bytes are allowed"
     )))
-}
-
-/// Checksums of operations.
-impl WriteBatch {
-    /// Gives each operation a checksum, also those that are added later, for memory that changes by
-    /// itself. Writing the batch then compares them, before it is logged and before it is inserted
-    /// into memtables.
-    pub fn protect(&mut self) {
-        self.protection.get_or_insert_default();
-        self.note_added();
-    }
-
-    /// Whether operations have checksums.
-    #[inline]
-    pub fn is_protected(&self) -> bool {
-        self.protection.is_some()
-    }
-
-    /// Compares the operations with their checksums, if they have some.
-    ///
-    /// # Errors
-    /// `Corruption` if an operation is not what it was when it was added.
-    #[doc(alias = "VerifyChecksum")]
-    #[inline]
-    pub fn verify_checksum(&self) -> Result<()> {
-        self.protection.as_ref().map_or(Ok(()), |protection| protection.verify(self.body()))
-    }
 }
 
 impl PartialEq for SavePoint {

@@ -325,6 +325,11 @@ impl Locking {
         self.parked.lock().insert(name, parked);
     }
 
+    /// Hands out what is parked under this name.
+    pub(super) fn unpark(&self, name: &[u8]) -> AllParked {
+        self.parked.lock().remove_entry(name).into_iter().collect()
+    }
+
     /// Hands out all that is parked.
     pub(super) fn unpark_all(&self) -> AllParked {
         std::mem::take(&mut *self.parked.lock())

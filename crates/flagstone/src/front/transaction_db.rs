@@ -13,7 +13,7 @@ use crate::db;
 use crate::front::database::Db;
 use crate::front::family;
 use crate::front::locking::{Engine, Locking};
-use crate::front::transaction::{Transaction, all_unparked, lock_prepared};
+use crate::front::transaction::{Transaction, all_unparked, lock_prepared, unparked_by_name};
 use crate::options::WriteOptions;
 use crate::transactions::TransactionDbOptions;
 use crate::transactions::locks::{self, LockMode, Owner};
@@ -207,14 +207,22 @@ impl TransactionDb {
     /// `InvalidArgument` if a family's keys are in another order now, `Corruption`; then all stay
     /// as they are.
     #[doc(alias = "GetAllPreparedTransactions")]
-    #[doc(alias = "GetPreparedTransactionByName")]
     pub fn prepared_transactions(&self) -> Result<Vec<Transaction>> {
         all_unparked(&self.db)
     }
 
+    /// The transaction that is prepared under this name, if it has no handle elsewhere; see
+    /// [`TransactionDb::prepared_transactions`].
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(alias = "GetTransactionByName")]
+    pub fn prepared_transaction(&self, name: impl AsRef<[u8]>) -> Result<Option<Transaction>> {
+        unparked_by_name(&self.db, name.as_ref())
+    }
+
     /// The transactions that hold locks, wait for one or have a name, by number; not as of one
     /// moment. Visits every lock.
-    #[doc(alias = "GetTransactionByName")]
     pub fn transactions(&self) -> Vec<TransactionInfo> {
         let mut owners: BTreeMap<u64, (Arc<Owner>, u64)> = {
             let owners = self.locking.manager.owners().into_iter();

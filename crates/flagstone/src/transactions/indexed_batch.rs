@@ -65,6 +65,8 @@ pub struct WriteBatchWithIndex {
     /// When the save points were set: the number of the next operation, and how many values were
     /// streamed.
     save_points: Vec<(SequenceNumber, usize)>,
+    /// New operations are written and not seen by reads.
+    is_unindexed: bool,
 }
 
 /// What a batch alone says of a key.
@@ -213,6 +215,16 @@ impl WriteBatchWithIndex {
     /// As [`WriteBatch::put_log_data`].
     pub fn put_log_data(&mut self, data: impl AsRef<[u8]>) -> Result<()> {
         self.batch.put_log_data(data)
+    }
+
+    /// As [`WriteBatch::set_max_bytes`].
+    pub fn set_max_bytes(&mut self, bytes: usize) {
+        self.batch.set_max_bytes(bytes);
+    }
+
+    /// Whether operations that are added from now on are indexed. Reads do not see the others.
+    pub(crate) fn set_indexed(&mut self, is_indexed: bool) {
+        self.is_unindexed = !is_indexed;
     }
 
     /// Gives the operations of some families this timestamp, as [`WriteBatch::set_timestamps`]
@@ -401,6 +413,9 @@ impl WriteBatchWithIndex {
         key: &[u8],
         value: &[u8],
     ) {
+        if self.is_unindexed {
+            return;
+        }
         let number = self.next_number();
         let index = self.indexes.entry(family).or_insert_with(|| {
             let order = InternalKeyComparator::new(order.clone());

@@ -210,6 +210,6 @@ impl<DB> Transaction<'_, DB> {
         &self,
         writebatch: &WriteBatchWithTransaction<true>,
     ) -> Result<(), Error> {
-        self.store.rebuild(&mut self.engine(), &writebatch.inner)
+        Ok(self.engine().rebuild_from(&writebatch.inner)?)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::base::entity::encode_unsorted;
 use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode};
+use crate::batch::{Operation, WriteBatch};
 use crate::db::ColumnFamily;
 use crate::front::family::Family;
 use crate::front::transaction::Transaction;
@@ -13,7 +14,7 @@ impl Transaction {
     /// Sets `key` to `value`, and claims the key.
     ///
     /// # Errors
-    /// - As [`WriteBatch::put`](crate::WriteBatch::put) and [`Transaction::family`].
+    /// - As [`WriteBatch::put`] and [`Transaction::family`].
     /// - `Aborted` with subcode `MemoryLimit` beyond `max_write_batch_size`.
     /// - Where keys are locked, as [`Transaction::get_for_update`].
     pub fn put(
@@ -165,6 +166,85 @@ impl Transaction {
         operand: impl AsRef<[u8]>,
     ) -> Result<()> {
         self.merge_as(Claim::WRITE_UNTRACKED, family, key.as_ref(), operand.as_ref())
+    }
+
+    /// Makes the changes of a batch, in order, behind those that the transaction has. Bytes for the
+    /// log alone are left out, as RocksDB does.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a family that does not exist; `NotSupported` for a range deletion;
+    /// those of [`Transaction::put`]. The changes before the one at fault are made.
+    #[doc(alias = "RebuildFromWriteBatch")]
+    pub fn rebuild_from(&mut self, batch: &WriteBatch) -> Result<()> {
+        for operation in batch.iter() {
+            match operation? {
+                Operation::Put { cf, key, value } => {
+                    self.put_as(Claim::WRITE, &self.family_of(cf)?, key, value)?;
+                }
+                Operation::PutEntity { cf, key, entity } => {
+                    self.put_entity_as(Claim::WRITE, &self.family_of(cf)?, key, entity)?;
+                }
+                Operation::Merge { cf, key, operand } => {
+                    self.merge_as(Claim::WRITE, &self.family_of(cf)?, key, operand)?;
+                }
+                Operation::Delete { cf, key } => {
+                    self.delete_as(Claim::WRITE, &self.family_of(cf)?, key)?;
+                }
+                Operation::SingleDelete { cf, key } => {
+                    self.single_delete_as(Claim::WRITE, &self.family_of(cf)?, key)?;
+                }
+                Operation::LogData(_) | Operation::Noop => {}
+                other => {
+                    let message = format!("a transaction cannot do {other:?}");
+                    return Err(Error::not_supported(message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn family_of(&self, id: ColumnFamilyId) -> Result<Family> {
+        let families = self.db.engine().column_families();
+        let found = families.iter().find(|family| family.id() == id);
+        let missing = || Error::invalid_argument(format!("there is no column family {}", id.0));
+        found.map(|family| self.db.family_of(family)).ok_or_else(missing)
+    }
+
+    /// Replaces the value of `key`, and the operands merged into it, by what they come to. Returns
+    /// whether the key has a value. Shortens lookups of a key that was merged often, before a
+    /// compaction does.
+    ///
+    /// # Errors
+    /// As [`Transaction::get_for_update`] and [`Transaction::put`].
+    #[doc(alias = "CollapseKey")]
+    pub fn collapse_key(&mut self, family: &Family, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        let Some(entity) = self.get_entity_for_update(family, key)? else { return Ok(false) };
+        let is_plain = entity.iter().all(|(name, _)| name.is_empty());
+        match entity.get(b"").filter(|_| is_plain) {
+            Some(value) => self.put(family, key, value)?,
+            None => self.put_entity(family, key, entity.iter())?,
+        }
+        Ok(true)
+    }
+
+    /// The changes so far, as the commit will write them.
+    #[doc(alias = "GetWriteBatch")]
+    pub fn batch(&self) -> &WriteBatch {
+        self.batch.batch()
+    }
+
+    /// Changes from now on are written at the commit, and the transaction's own reads do not see
+    /// them: a change costs no entry of an index. [`Transaction::enable_indexing`] ends that.
+    #[doc(alias = "DisableIndexing")]
+    pub fn disable_indexing(&mut self) {
+        self.batch.set_indexed(false);
+    }
+
+    /// The transaction's own reads see what it changes from now on; this is so at its beginning.
+    #[doc(alias = "EnableIndexing")]
+    pub fn enable_indexing(&mut self) {
+        self.batch.set_indexed(true);
     }
 
     fn put_as(&mut self, claim: Claim, family: &Family, key: &[u8], value: &[u8]) -> Result<()> {

@@ -1,6 +1,7 @@
 //! How a transaction keeps others away from its keys, or learns that they wrote them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::base::sync::Mutex;
 use crate::base::{Code, Error, Result, SequenceNumber};
@@ -161,6 +162,15 @@ impl Locks {
 }
 
 impl Transaction {
+    /// How long the transaction waits for a lock from now on; [`Duration::MAX`] for ever. Without
+    /// effect where keys are not locked.
+    #[doc(alias = "SetLockTimeout")]
+    pub fn set_lock_timeout(&mut self, timeout: Duration) {
+        if let Control::Locks(locks) = &mut self.control {
+            locks.patience.timeout = timeout;
+        }
+    }
+
     /// From now on families with timestamps are read as of this one. A key that the transaction
     /// claims from then on must not have a newer version (`Busy`).
     #[doc(alias = "SetReadTimestampForValidation")]

@@ -43,7 +43,9 @@ mod stamps;
 
 pub use closure::TransactOptions;
 pub use pieces::TransactionValueWriter;
-pub(in crate::front) use prepared::{AllParked, Parked, all_unparked, lock_prepared};
+pub(in crate::front) use prepared::{
+    AllParked, Parked, all_unparked, lock_prepared, unparked_by_name,
+};
 
 /// Changes of several keys that take place together, if nobody else has written the keys that the
 /// transaction changed or read for update; otherwise none does.

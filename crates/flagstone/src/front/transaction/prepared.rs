@@ -46,8 +46,21 @@ fn unparked(db: &Db, locking: &Arc<Locking>, name: &[u8], parked: Parked) -> Tra
 pub(in crate::front) fn all_unparked(db: &Db) -> Result<Vec<Transaction>> {
     let engine = db.stamping();
     let Some(locking) = engine.locking() else { return Ok(Vec::new()) };
-    let parked = locking.unpark_all().into_iter();
+    with_changes(db, locking, locking.unpark_all())
+}
+
+/// Returns a handle of the transaction that is prepared under this name, unless there is one.
+pub(in crate::front) fn unparked_by_name(db: &Db, name: &[u8]) -> Result<Option<Transaction>> {
+    let engine = db.stamping();
+    let Some(locking) = engine.locking() else { return Ok(None) };
+    Ok(with_changes(db, locking, locking.unpark(name))?.pop())
+}
+
+/// Makes handles of what was parked. After an error, all are parked again.
+fn with_changes(db: &Db, locking: &Arc<Locking>, parked: AllParked) -> Result<Vec<Transaction>> {
+    let engine = db.stamping();
     let mut unread: BTreeMap<_, _> = parked
+        .into_iter()
         .map(|(name, parked)| {
             let transaction = unparked(db, locking, &name, parked);
             (name, transaction)

@@ -1,8 +1,6 @@
-//! What packages for other interfaces need of a transaction: reads that say themselves as of when,
-//! and the batch.
+//! What packages for other interfaces need of a transaction: reads that say themselves as of when.
 
 use crate::base::{Result, Snapshot as Moment};
-use crate::batch::WriteBatch;
 use crate::db::Value;
 use crate::front::database::Db;
 use crate::front::family::Family;
@@ -80,11 +78,5 @@ impl Transaction {
     #[doc(hidden)]
     pub fn moment(&self) -> Option<&Moment> {
         self.snapshot.as_ref()
-    }
-
-    /// What it will write.
-    #[doc(hidden)]
-    pub fn batch(&self) -> &WriteBatch {
-        self.batch.batch()
     }
 }
