@@ -1,13 +1,9 @@
 //! The engine's handle behind a `DB`, whether its values expire or not.
 
 use flagstone::base::Snapshot;
-use flagstone::batch::Operation;
 use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlIter, TtlOptions};
 use flagstone::transactions::OverlaidIter;
-use flagstone::{
-    ColumnFamilyOptions, ReadOptions, Result, Transaction, Value, WideColumns, WriteBatch,
-    WriteOptions,
-};
+use flagstone::{ColumnFamilyOptions, ReadOptions, Result, Value, WriteBatch, WriteOptions};
 
 use crate::following::Following;
 use crate::options::Opened;
