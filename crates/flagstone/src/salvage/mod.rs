@@ -400,7 +400,9 @@ impl Salvage<'_> {
                 family.name
             ));
         }
-        let writer = target.family(&family.name, &family.options)?;
+        let tables = family.tables.iter().map(|(number, _)| *number);
+        let temperature = self.families.history().common_temperature(tables);
+        let writer = target.family(&family.name, &family.options, temperature)?;
         let mut out = KeyWriter::new(writer, family.name.clone(), blobs, &mut self.report);
         let (mut seen, start) = (0u64, self.at);
         while let Some((key, versions)) = merge.next_key(&mut |error| failures.lose(error, None)) {

@@ -32,8 +32,8 @@ use super::plan::{
 use super::score::{compensated_sizes, scores};
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
+use crate::base::Comparator;
 use crate::base::sync::Ordering;
-use crate::base::{Comparator, Temperature};
 use crate::blob::{BlobFileUsage, forced_gc};
 use crate::manifest::{TableFile, Version};
 use crate::options::CompactionPri;
@@ -448,7 +448,7 @@ impl<'a> Picker<'a> {
                 codec: self.settings.compression_of(output_level, self.targets.base_level, deepest),
                 is_bottommost: deepest,
             },
-            temperature: Temperature::UNKNOWN,
+            temperature: self.settings.temperatures.of(output_level, self.version.levels.len()),
             range,
             rest: None,
             takes_turn: false,

@@ -110,8 +110,9 @@ pub(in crate::db) struct OutputPlace {
 
 impl OutputPlace {
     /// Level 0 of the family's first directory.
-    pub(in crate::db) const LEVEL0: Self =
-        Self { level: 0, path_id: 0, bottommost: false, temperature: Temperature::UNKNOWN };
+    fn level0(temperature: Temperature) -> Self {
+        Self { level: 0, path_id: 0, bottommost: false, temperature }
+    }
 }
 
 /// What a job's tables take over from its inputs.
@@ -188,7 +189,7 @@ impl JobSpec {
             inputs: Vec::new(),
             tombstones,
             version,
-            place: OutputPlace::LEVEL0,
+            place: OutputPlace::level0(options.default_write_temperature),
             is_flush: true,
             wants_key_filter: false,
             filtered,

@@ -30,7 +30,7 @@ use crate::base::{
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
     CompactionPlan, CompactionReason, DeletedRanges, LeveledSettings, Merging, PickContext,
-    RunningCompaction,
+    RunningCompaction, TableTemperatures,
 };
 use crate::manifest::{
     BlobFileAddition, BlobFileGarbage, BlobReferences, CompactCursor, EntryStats, FileMetadata,
@@ -231,6 +231,10 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         compression: CompressionType::Lz4,
         compression_per_level: arguments.text("compression").map_or(Vec::new(), compressions),
         bottommost_compression: arguments.text("bottommost").and_then(compression_named),
+        temperatures: TableTemperatures {
+            default: arguments.text("written").map(temperature).unwrap_or_default(),
+            last_level: arguments.text("last-level").map(temperature).unwrap_or_default(),
+        },
     }
 }
 
