@@ -246,6 +246,7 @@ pub(crate) fn leveled_settings(
         priority: options.compaction_pri,
         ttl_seconds: options.ttl,
         periodic_compaction_seconds: options.periodic_compaction_seconds,
+        preserved_seconds: options.preserve_internal_time_seconds,
         deletion_compaction_delay: options.deletion_compaction_delay,
         max_space_amplification: options.max_space_amplification,
         burst_space_amplification: options.space_in_bursts(),

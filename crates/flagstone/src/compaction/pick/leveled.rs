@@ -342,7 +342,13 @@ impl<'a> Picker<'a> {
         let is_old = self.version.comparator.timestamp_size() == 0
             && newest > 0
             && newest < self.context.bottommost_threshold;
-        is_old && !file.settled.load(Ordering::Relaxed) && self.is_bottommost(level, range)
+        // Its entries keep their sequence numbers for so long: it would be rewritten in vain.
+        let age = self.context.now_unix_seconds.saturating_sub(file.meta.file_creation_time);
+        let is_preserved = age < self.settings.preserved_seconds;
+        is_old
+            && !is_preserved
+            && !file.settled.load(Ordering::Relaxed)
+            && self.is_bottommost(level, range)
     }
 
     /// The first table of `levels` that is wanted and can go.

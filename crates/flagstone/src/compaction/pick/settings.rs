@@ -41,6 +41,8 @@ pub struct LeveledSettings {
     pub ttl_seconds: u64,
     /// Seconds after which a table is rewritten; 0 for never.
     pub periodic_compaction_seconds: u64,
+    /// Seconds for which entries keep their sequence numbers; 0 for none.
+    pub preserved_seconds: u64,
     /// Seconds after which a table that frees much by its deletions is compacted; 0 for never.
     pub deletion_compaction_delay: u64,
     /// How many times the live data blob files may take, for as long as they are emptied to that
@@ -100,6 +102,7 @@ impl Default for LeveledSettings {
             priority: CompactionPri::MinOverlappingRatio,
             ttl_seconds: 30 * 24 * 60 * 60,
             periodic_compaction_seconds: 0,
+            preserved_seconds: 0,
             deletion_compaction_delay: 20,
             max_space_amplification: 1.3,
             burst_space_amplification: 1.3,

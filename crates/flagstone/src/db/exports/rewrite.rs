@@ -43,7 +43,9 @@ impl Rewrite<'_> {
         let fs = &*self.context.env.fs;
         hint_temperature(fs, target, meta.temperature);
         let file = fs.create_writable(target, IoMode::Buffered)?;
-        let mut builder = TableBuilder::new(file.clone(), self.settings(meta, number))?;
+        let mut settings = self.settings(meta, number);
+        settings.write_times = Some(Arc::new(table.properties().write_times()?));
+        let mut builder = TableBuilder::new(file.clone(), settings)?;
         let mut iter = table.iter(IterSettings::default());
         iter.seek_to_first();
         while iter.valid() {

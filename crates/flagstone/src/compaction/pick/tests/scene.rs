@@ -219,6 +219,7 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         },
         ttl_seconds: arguments.get("ttl", 0),
         periodic_compaction_seconds: arguments.get("periodic", 0),
+        preserved_seconds: arguments.get("preserved", 0),
         deletion_compaction_delay: arguments.get("delay", 0),
         max_space_amplification: arguments.get("space", 0.0),
         burst_space_amplification: arguments.get("burst", arguments.get("space", 0.0)),
