@@ -99,9 +99,9 @@ settings! {
     /// Settings of universal compaction.
     live compaction_options_universal: UniversalCompactionOptions =
         UniversalCompactionOptions::default();
-    /// Seconds for which it is known when entries were written: for so long they keep their sequence
-    /// numbers, of which each table says when they were written; 0 for none. The times are about a
-    /// hundredth of this exact.
+    /// Seconds for which the times of writes are kept; 0 for none. Tables then say when their
+    /// sequence numbers were written, exact to about a hundredth of this, and younger entries keep
+    /// their sequence numbers at the bottom.
     live preserve_internal_time_seconds: u64 = 0;
     /// Temperature of new tables in the last level; kUnknown for `default_write_temperature`. A
     /// table that moves there as it is keeps its own. FIFO compaction has no last level.
