@@ -13,6 +13,7 @@ use crate::abi::{Array, Mut, Out, Result, Text, copied_array, copied_text, free_
 use crate::api::{c_api, c_settings, creates, destroys};
 use crate::db::{Db, Family};
 use crate::job_infos::CompactionInfo;
+use crate::options_texts::temperature_of;
 
 /// How chosen tables are compacted.
 pub struct CompactionOptions {
@@ -114,9 +115,10 @@ impl CompactionOptions {
         if let Some(number) = self.refused {
             return Err(rdb::Error::not_supported(format_args!("compression {number}")));
         }
-        if self.output_temperature_override != 0 {
-            return Err(rdb::Error::not_supported("output_temperature_override"));
-        }
+        let number = self.output_temperature_override;
+        let temperature = temperature_of(number).ok_or_else(|| {
+            rdb::Error::not_supported(format_args!("output_temperature_override {number}"))
+        })?;
         Ok(CompactFilesOptions {
             compression: self.compression,
             output_file_size_limit: match self.output_file_size_limit {
@@ -124,6 +126,7 @@ impl CompactionOptions {
                 limit => limit.max(1),
             },
             output_path_id: u32::try_from(output_path_id).ok(),
+            output_temperature_override: temperature,
             max_subcompactions: self.max_subcompactions,
             control: self.canceled.as_deref().map(Cancellation::control),
         })

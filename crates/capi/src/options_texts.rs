@@ -17,6 +17,12 @@ fn temperatures() -> Vec<(i32, &'static str)> {
     Temperature::NAMES.iter().map(|(name, value)| (value.as_byte().into(), *name)).collect()
 }
 
+/// The temperature that has this number.
+pub(crate) fn temperature_of(number: i32) -> Option<Temperature> {
+    let mut known = Temperature::NAMES.iter().map(|(_, temperature)| *temperature);
+    known.find(|temperature| i32::from(temperature.as_byte()) == number)
+}
+
 impl Options {
     fn set_text(&mut self, name: &'static str, number: i32, texts: &[(i32, &str)]) {
         match texts.iter().find(|(of_text, _)| *of_text == number) {
@@ -37,31 +43,47 @@ impl Options {
     fn temperature(&self, name: &str) -> i32 {
         self.number_of_text(name, &temperatures())
     }
+
+    /// The temperature with that number; `None` if there is none, which fails the opening.
+    fn temperature_of(&mut self, name: &'static str, number: i32) -> Option<Temperature> {
+        let found = temperature_of(number);
+        match found {
+            Some(_) => self.accept(name),
+            None => self.refuse_number(name, number),
+        }
+        found
+    }
 }
 
 c_api! {
     fn rocksdb_options_set_default_temperature(o: &mut Options, number: i32) {
-        o.set_temperature("default_temperature", number);
+        if let Some(temperature) = o.temperature_of("default_temperature", number) {
+            o.rdb.db.cf.settings.default_temperature = temperature;
+        }
     }
 
     fn rocksdb_options_get_default_temperature(o: &Options) -> i32 {
-        o.temperature("default_temperature")
+        o.rdb.db.cf.settings.default_temperature.as_byte().into()
     }
 
     fn rocksdb_options_set_default_write_temperature(o: &mut Options, number: i32) {
-        o.set_temperature("default_write_temperature", number);
+        if let Some(temperature) = o.temperature_of("default_write_temperature", number) {
+            o.rdb.db.cf.settings.default_write_temperature = temperature;
+        }
     }
 
     fn rocksdb_options_get_default_write_temperature(o: &Options) -> i32 {
-        o.temperature("default_write_temperature")
+        o.rdb.db.cf.settings.default_write_temperature.as_byte().into()
     }
 
     fn rocksdb_options_set_last_level_temperature(o: &mut Options, number: i32) {
-        o.set_temperature("last_level_temperature", number);
+        if let Some(temperature) = o.temperature_of("last_level_temperature", number) {
+            o.rdb.db.cf.settings.last_level_temperature = temperature;
+        }
     }
 
     fn rocksdb_options_get_last_level_temperature(o: &Options) -> i32 {
-        o.temperature("last_level_temperature")
+        o.rdb.db.cf.settings.last_level_temperature.as_byte().into()
     }
 
     fn rocksdb_options_set_metadata_write_temperature(o: &mut Options, number: i32) {

@@ -38,6 +38,8 @@ pub const FIFO: &str = "kCompactionStyleFIFO";
 
 const BOOL: &[&str] = &["false", "true"];
 
+const TEMPERATURES: &[&str] = &["kUnknown", "kUnknown", "kHot", "kCold"];
+
 const COMPRESSIONS: &[&str] = &[
     "kNoCompression",
     "kSnappyCompression",
@@ -177,6 +179,9 @@ pub const CHOICES: &[Choice] = choices! {
             "{max_size_amplification_percent=10;incremental=true;allow_trivial_move=true;max_read_amp=8;}",
             "{max_size_amplification_percent=1000;compression_size_percent=0;allow_trivial_move=true;}",
         ],
+        "preserve_internal_time_seconds": &["0", "0", "1", "1000"],
+        "last_level_temperature": TEMPERATURES,
+        "default_write_temperature": TEMPERATURES,
         "compaction_options_fifo": &[
             "{max_table_files_size=15000;}",
             "{max_table_files_size=60000;allow_compaction=true;}",
@@ -259,6 +264,7 @@ pub const CHOICES: &[Choice] = choices! {
         "table.super_block_alignment_space_overhead_ratio": &["4", "8", "128"],
     }
     Family Reopening {
+        "default_temperature": TEMPERATURES,
         "memtable_factory": &[
             "SkipListFactory", "SkipListFactory", "skip_list", "vector", "prefix_hash:16", "hash_linkedlist",
         ],

@@ -229,12 +229,12 @@ static void choices(void) {
   rocksdb_close(db);
 
   CHECK(rocksdb_options_get_lowest_used_cache_tier(options) == 2);
-  CHECK(rocksdb_options_get_default_temperature(options) == 0);
-  rocksdb_options_set_default_temperature(options, 0x0c);
-  CHECK(rocksdb_options_get_default_temperature(options) == 0x0c);
+  CHECK(rocksdb_options_get_wal_write_temperature(options) == 0);
+  rocksdb_options_set_wal_write_temperature(options, 0x0c);
+  CHECK(rocksdb_options_get_wal_write_temperature(options) == 0x0c);
   CHECK(rocksdb_open(options, in("choices"), &error) == NULL);
   CHECK(failed_with("Not implemented: "));
-  rocksdb_options_set_default_temperature(options, 0);
+  rocksdb_options_set_wal_write_temperature(options, 0);
   size_t len;
   const char* host = rocksdb_options_get_db_host_id(options, &len);
   CHECK(len == strlen("__hostname__") && memcmp(host, "__hostname__", len) == 0);

@@ -98,10 +98,10 @@ static void files(void) {
   rocksdb_compact_files(db, compacting, names, 2, 1, -1, &written, &written_len, NULL, &error);
   CHECK(failed_with("Result incomplete: ") && written == NULL);
   rocksdb_compaction_options_canceled_set(canceled, 0);
-  rocksdb_compaction_options_set_output_temperature_override(compacting, 4);
+  rocksdb_compaction_options_set_output_temperature_override(compacting, 5);
   rocksdb_compact_files(db, compacting, names, 2, 1, -1, &written, &written_len, NULL, &error);
   CHECK(failed_with("Not implemented: "));
-  rocksdb_compaction_options_set_output_temperature_override(compacting, 0);
+  rocksdb_compaction_options_set_output_temperature_override(compacting, 4);
   const char* wrong[1] = {"no table"};
   rocksdb_compact_files(db, compacting, wrong, 1, 1, -1, &written, &written_len, NULL, &error);
   CHECK(failed_with("Invalid argument: "));
@@ -110,6 +110,9 @@ static void files(void) {
   rocksdb_compact_files(db, compacting, names, 2, 1, 0, &written, &written_len, info, &error);
   OK();
   CHECK(written_len == 1 && strstr(written[0], ".sst") != NULL);
+  char* hot = rocksdb_property_value(db, "rocksdb.live-sst-files-size-at-temperature4");
+  CHECK(hot != NULL && strcmp(hot, "0") != 0);
+  rocksdb_free(hot);
   CHECK(rocksdb_compactionjobinfo_input_files_count(info) == 2);
   CHECK(rocksdb_compactionjobinfo_output_level(info) == 1);
   CHECK(rocksdb_compactionjobinfo_output_records(info) == 3);

@@ -7,7 +7,7 @@ use clap::Args;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{
     Comparator, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PrefixExtractor, ValueType,
-    WideColumns, counted,
+    WideColumns, WriteTimes, counted,
 };
 use flagstone::db::another_owner;
 use flagstone::env::{Env, IoMode};
@@ -386,7 +386,7 @@ fn print_entries(
     Ok(iter.status()?)
 }
 
-/// The value of a property: numbers are stored as varints, names as they are, and three in forms of
+/// The value of a property: numbers are stored as varints, names as they are, and four in forms of
 /// their own.
 fn property_value(name: &str, value: &[u8], as_json: bool) -> Value {
     let shown = |text: String| if as_json { json::value(value) } else { json!(text) };
@@ -398,6 +398,12 @@ fn property_value(name: &str, value: &[u8], as_json: bool) -> Value {
     }
     if name.ends_with("table.index.type") {
         return json!(flagstone::base::coding::fixed32_at(value, 0));
+    }
+    if name == "rocksdb.seqno.time.map"
+        && let Ok(times) = WriteTimes::decode(value)
+    {
+        let words = times.samples().iter().map(|one| format!("{}@{}", one.sequence, one.time));
+        return json!(words.collect::<Vec<_>>().join(" "));
     }
     let mut decoder = flagstone::base::coding::Decoder::new(value);
     let printable =

@@ -44,6 +44,7 @@ mod temperature;
 pub mod timestamp;
 pub mod unique_id;
 mod wide_columns;
+mod write_times;
 
 pub use compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision,
@@ -92,3 +93,4 @@ pub(crate) use stripes::{Counters, STRIPES, own_stripe};
 pub use temperature::Temperature;
 pub use unique_id::UniqueId;
 pub use wide_columns::{DEFAULT_COLUMN_NAME, WideColumns};
+pub use write_times::{WriteTime, WriteTimes};

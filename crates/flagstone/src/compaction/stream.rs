@@ -15,7 +15,8 @@
 //! 9. A range tombstone of the same stripe covers it: dropped.
 //! 10. It is kept.
 //!
-//! At the bottom what all snapshots see gets sequence number 0, except operands.
+//! At the bottom what all snapshots see gets sequence number 0, except operands and what is too
+//! young for it (`preserve_internal_time_seconds`).
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -560,8 +561,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             | ValueType::ValuePreferredSeqno => false,
         };
         self.judged.was_output = true;
-        self.judged.was_zeroed =
-            zeroable && self.sees_whole_history() && self.settings.all_see(sequence);
+        let may_be_zero = self.settings.all_see(sequence) && sequence <= self.settings.zeroed_until;
+        self.judged.was_zeroed = zeroable && may_be_zero && self.sees_whole_history();
         if self.settings.history.as_ref().is_some_and(|history| history.is_stripped) {
             let size = self.settings.comparator.timestamp_size();
             let key = self.entry.key.as_key();

@@ -62,6 +62,8 @@ pub struct StreamSettings {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// The most bytes of a user key and a value that can be stored together.
     pub entry_size_max: usize,
+    /// Larger sequence numbers do not become 0, because they tell when entries were written.
+    pub zeroed_until: SequenceNumber,
     /// Where keys have timestamps, what is kept of them.
     pub history: Option<History>,
 }
@@ -101,6 +103,7 @@ impl StreamSettings {
             level: 0,
             merge_operator: None,
             entry_size_max: MAX_ENTRY_SIZE,
+            zeroed_until: MAX_SEQUENCE_NUMBER,
             history: None,
         }
     }

@@ -14,7 +14,7 @@ use crate::db::copied_files::{Change, CopiedFile, CopyOptions, FileBytes, files_
 use crate::db::exports::{self, ExportedFamily};
 use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
-use crate::env::{FileSystem, IoMode, copy_file};
+use crate::env::{FileSystem, IoMode, copy_file, hint_temperature};
 use crate::options::CheckpointOptions;
 
 impl Db {
@@ -160,6 +160,7 @@ fn place(fs: &dyn FileSystem, file: &CopiedFile, target: &Path, links: bool) -> 
             made.sync()
         }
         FileBytes::OfFile { path, size, change } => {
+            hint_temperature(fs, target, file.temperature);
             if *change == Change::Never && links {
                 if fs.link(path, target).is_ok() {
                     return Ok(());

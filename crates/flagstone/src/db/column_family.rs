@@ -298,8 +298,11 @@ impl DbInner {
     fn set_limits(&self) {
         let families = self.tree.families.read();
         let (mut buffers, mut direct_blob_min) = (WriteBuffers::default(), u64::MAX);
+        let mut preserved_seconds = None;
         for family in families.values() {
             let options = family.options.load();
+            preserved_seconds =
+                with_span(preserved_seconds, options.preserve_internal_time_seconds);
             buffers.add(options.write_buffer_size, options.max_write_buffer_number.max(1) as u64);
             direct_blob_min =
                 direct_blob_min.min(family.limits.direct_blob_min.load(Ordering::Relaxed));
@@ -313,6 +316,7 @@ impl DbInner {
             memtable_bytes: half_of_all,
             largest_write_buffer: buffers.largest,
             direct_blob_min,
+            preserved_seconds,
         });
         self.arenas.set_capacity(kept.min(KEPT_ARENA_BYTES_MAX).min(half_of_all) as usize);
         let (flushed_at, cap) = match self.context.settings.load().max_total_wal_size {
@@ -345,6 +349,15 @@ impl WriteBuffers {
         self.largest = self.largest.max(size);
         self.most_full = self.most_full.max(count - 1);
         self.total = self.total.saturating_add(size.saturating_mul(count));
+    }
+}
+
+/// The shortest and the longest of some times and one more, which is none if it is 0.
+fn with_span(spans: Option<(u64, u64)>, span: u64) -> Option<(u64, u64)> {
+    match spans {
+        _ if span == 0 => spans,
+        None => Some((span, span)),
+        Some((shortest, longest)) => Some((shortest.min(span), longest.max(span))),
     }
 }
 

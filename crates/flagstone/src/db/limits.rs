@@ -13,6 +13,8 @@ pub(super) struct Figures {
     pub(super) largest_write_buffer: u64,
     /// The smallest value that any family puts into a blob file when it is committed.
     pub(super) direct_blob_min: u64,
+    /// The shortest and the longest time for which a family keeps times of its writes.
+    pub(super) preserved_seconds: Option<(u64, u64)>,
 }
 
 /// Figures that writers and jobs look at without a lock.
@@ -25,6 +27,9 @@ pub(super) struct Limits {
     largest_write_buffer: AtomicU64,
     /// The smallest value that any family puts into a blob file when it is committed.
     direct_blob_min: AtomicU64,
+    /// The shortest and the longest time for which a family keeps times of its writes, in seconds;
+    /// 0 if none does.
+    preserved_seconds: (AtomicU64, AtomicU64),
     /// How many bytes of range deletions go into one table.
     range_deletion_bytes_max: AtomicU64,
     /// The memtables of this database among those of several that have one limit.
@@ -38,6 +43,7 @@ impl Limits {
             memtable_bytes: AtomicU64::new(u64::MAX),
             largest_write_buffer: AtomicU64::new(0),
             direct_blob_min: AtomicU64::new(u64::MAX),
+            preserved_seconds: Default::default(),
             range_deletion_bytes_max: AtomicU64::new(RANGE_DELETION_BYTES_MAX as u64),
             write_buffers: None,
         }
@@ -65,6 +71,9 @@ impl Limits {
         self.memtable_bytes.store(figures.memtable_bytes, Ordering::Relaxed);
         self.largest_write_buffer.store(figures.largest_write_buffer, Ordering::Relaxed);
         self.direct_blob_min.store(figures.direct_blob_min, Ordering::Relaxed);
+        let (shortest, longest) = figures.preserved_seconds.unwrap_or_default();
+        self.preserved_seconds.0.store(shortest, Ordering::Relaxed);
+        self.preserved_seconds.1.store(longest, Ordering::Relaxed);
     }
 
     /// Bytes of the memtables that are written to at which the largest are switched.
@@ -81,6 +90,13 @@ impl Limits {
     #[inline]
     pub(super) fn direct_blob_min(&self) -> u64 {
         self.direct_blob_min.load(Ordering::Relaxed)
+    }
+
+    /// The shortest and the longest time, in seconds, for which a family keeps times of its writes.
+    pub(super) fn preserved_seconds(&self) -> Option<(u64, u64)> {
+        let shortest = self.preserved_seconds.0.load(Ordering::Relaxed);
+        let longest = self.preserved_seconds.1.load(Ordering::Relaxed);
+        (shortest > 0).then_some((shortest, longest))
     }
 
     /// How many bytes of range deletions go into one table.

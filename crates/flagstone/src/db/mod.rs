@@ -105,6 +105,7 @@ pub use reading::value::Value;
 pub use reading::value_reader::ValueReader;
 pub(crate) use settings::{
     compression_options, leveled_settings, strips_timestamps, table_builder_settings,
+    table_temperatures,
 };
 pub use space::SpaceUsage;
 pub use statistics::{Statistics, Ticker};

@@ -74,7 +74,7 @@ fn ground(settings: &str) -> Ground {
     );
     let families = BTreeMap::from([(DEFAULT, FamilyState::new(family, mem, listed.log_number))]);
     let budget = BudgetRule::new(&options.db, false).with_arenas(&arenas);
-    let tables = Arc::new(Tables::new(&options, account, budget));
+    let tables = Arc::new(Tables::new(&options, account, budget, &Arc::default()));
     let context = Arc::new(Context::new(path, options, false, &versions, &Arc::default()));
     let limits = Arc::new(Limits::new());
     let below = Below {

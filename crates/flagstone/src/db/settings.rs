@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::compression::CompressionOptions;
-use crate::base::{DataPaths, Error, Result};
+use crate::base::{DataPaths, Error, Result, Temperature};
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
     BlobMoment, BlobWaste, CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput,
-    StallSettings, drop_deleted, fifo_scratch, leveled_scratch, pending_compaction_bytes, pick,
-    pick_fifo, pick_universal, sorted_runs, universal_scratch,
+    StallSettings, TableTemperatures, drop_deleted, fifo_scratch, leveled_scratch,
+    pending_compaction_bytes, pick, pick_fifo, pick_universal, sorted_runs, universal_scratch,
 };
 use crate::db::budget::memtable_bytes_max;
 use crate::manifest::Version;
@@ -246,6 +246,7 @@ pub(crate) fn leveled_settings(
         priority: options.compaction_pri,
         ttl_seconds: options.ttl,
         periodic_compaction_seconds: options.periodic_compaction_seconds,
+        preserved_seconds: options.preserve_internal_time_seconds,
         deletion_compaction_delay: options.deletion_compaction_delay,
         max_space_amplification: options.max_space_amplification,
         burst_space_amplification: options.space_in_bursts(),
@@ -259,7 +260,18 @@ pub(crate) fn leveled_settings(
         compression: options.compression,
         compression_per_level: options.compression_per_level.clone(),
         bottommost_compression: options.bottommost_compression,
+        temperatures: table_temperatures(options),
     }
+}
+
+/// The temperatures of a family's new tables.
+pub(crate) fn table_temperatures(options: &ColumnFamilyOptions) -> TableTemperatures {
+    let last_level = match options.compaction_style {
+        // Its only level is where all tables begin.
+        CompactionStyle::Fifo => Temperature::UNKNOWN,
+        _ => options.last_level_temperature,
+    };
+    TableTemperatures { default: options.default_write_temperature, last_level }
 }
 
 fn has_level_sizes(options: &ColumnFamilyOptions) -> bool {

@@ -128,6 +128,26 @@ tickers! {
     TransactionConflicts => "flagstone.transaction.conflicts",
     /// Seeks of iterators.
     Seeks => "rocksdb.number.db.seek",
+    /// Bytes read of tables that are hot.
+    HotFileReadBytes => "rocksdb.hot.file.read.bytes",
+    /// Reads of tables that are hot.
+    HotFileReads => "rocksdb.hot.file.read.count",
+    /// Bytes read of tables that are warm.
+    WarmFileReadBytes => "rocksdb.warm.file.read.bytes",
+    /// Reads of tables that are warm.
+    WarmFileReads => "rocksdb.warm.file.read.count",
+    /// Bytes read of tables that are cool.
+    CoolFileReadBytes => "rocksdb.cool.file.read.bytes",
+    /// Reads of tables that are cool.
+    CoolFileReads => "rocksdb.cool.file.read.count",
+    /// Bytes read of tables that are cold.
+    ColdFileReadBytes => "rocksdb.cold.file.read.bytes",
+    /// Reads of tables that are cold.
+    ColdFileReads => "rocksdb.cold.file.read.count",
+    /// Bytes read of tables that are ice.
+    IceFileReadBytes => "rocksdb.ice.file.read.bytes",
+    /// Reads of tables that are ice.
+    IceFileReads => "rocksdb.ice.file.read.count",
 }
 
 /// The counters of one database.

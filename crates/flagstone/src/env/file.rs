@@ -128,6 +128,10 @@ pub trait RandomAccessFile: Send + Sync {
         None
     }
 
+    /// Bytes of it were read through [`RandomAccessFile::descriptor`]: for files that count what is
+    /// read of them.
+    fn note_read(&self, _bytes: usize) {}
+
     /// Whether it was opened in [`IoMode::Direct`].
     fn is_direct(&self) -> bool {
         false

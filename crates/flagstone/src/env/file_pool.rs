@@ -20,7 +20,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use rustix::io::Errno;
 
-use super::{Advice, BoundedFile, FileSystem, IoMode, RandomAccessFile};
+use super::{Advice, BoundedFile, FileSystem, IoMode, RandomAccessFile, hint_temperature};
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Error, Result, Temperature};
 
@@ -175,9 +175,7 @@ pub fn is_out_of_descriptors(error: &Error) -> bool {
 
 impl Slot {
     fn open(&self, fs: &dyn FileSystem) -> Result<Arc<dyn RandomAccessFile>> {
-        if self.temperature.is_known() {
-            fs.advise(&self.path, self.temperature);
-        }
+        hint_temperature(fs, &self.path, self.temperature);
         let file = fs.open_random_access(&self.path, self.io)?;
         file.advise(Advice::Random);
         Ok(file)

@@ -166,6 +166,13 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>
     Ok(bytes)
 }
 
+/// [`FileSystem::advise`], if the temperature is known.
+pub(crate) fn hint_temperature(fs: &dyn FileSystem, path: &Path, temperature: Temperature) {
+    if temperature.is_known() {
+        fs.advise(path, temperature);
+    }
+}
+
 /// Removes a file that may be missing.
 ///
 /// # Errors

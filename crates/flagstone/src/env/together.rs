@@ -43,7 +43,12 @@ pub fn read_together(places: &[Place<'_>], take: &mut impl Take) -> usize {
         _ if are_in_force() => ((0..places.len()).collect(), 0),
         _ => {
             let _time = perf::time(IoMetric::ReadNanos);
-            all_at_once(places, take)
+            all_at_once(places, &mut |at: usize, bytes: Result<&[u8]>| {
+                if let Ok(bytes) = bytes {
+                    places[at].file.note_read(bytes.len());
+                }
+                take(at, bytes);
+            })
         }
     };
     one_by_one(places, &left, take);

@@ -26,8 +26,8 @@
 pub use crate::base::LiveSnapshot;
 pub use crate::base::file_name::FileKind;
 pub use crate::base::{
-    IoMetric, IoStatsContext, PerfContext, PerfLevel, PerfLevelMetric, PerfMetric, perf_level,
-    set_perf_level,
+    IoMetric, IoStatsContext, PerfContext, PerfLevel, PerfLevelMetric, PerfMetric, WriteTime,
+    WriteTimes, perf_level, set_perf_level,
 };
 pub use crate::cache::CacheStatistics;
 pub use crate::db::{

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{CompactionControl, TableFilter};
-use crate::base::Snapshot;
 use crate::base::compression::CompressionType;
+use crate::base::{Snapshot, Temperature};
 use crate::env::IoPriority;
 use crate::sst::TableProperties;
 
@@ -341,6 +341,8 @@ pub struct CompactFilesOptions {
     /// Index of the family's directory (`db_paths`, `cf_paths`) that output tables go to; `None`
     /// for the output level's directory.
     pub output_path_id: Option<u32>,
+    /// Temperature of the output tables; `UNKNOWN` for that of the family's options.
+    pub output_temperature_override: Temperature,
     /// Subcompactions to run in parallel; 0 for the database's setting.
     pub max_subcompactions: u32,
     /// Reports progress and can cancel the compaction (RocksDB's `canceled`).

@@ -99,6 +99,17 @@ settings! {
     /// Settings of universal compaction.
     live compaction_options_universal: UniversalCompactionOptions =
         UniversalCompactionOptions::default();
+    /// Seconds for which the times of writes are kept; 0 for none. Tables then say when their
+    /// sequence numbers were written, exact to about a hundredth of this, and younger entries keep
+    /// their sequence numbers at the bottom.
+    live preserve_internal_time_seconds: u64 = 0;
+    /// Temperature of new tables in the last level; kUnknown for `default_write_temperature`. A
+    /// table that moves there as it is keeps its own. FIFO compaction has no last level.
+    live last_level_temperature: Temperature = Temperature::UNKNOWN;
+    /// Temperature of new tables, unless another option says otherwise.
+    live default_write_temperature: Temperature = Temperature::UNKNOWN;
+    /// Temperature as which reads of tables without one are counted.
+    fixed default_temperature: Temperature = Temperature::UNKNOWN;
     /// Settings of FIFO compaction.
     live compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default();
     /// Reads every new table back completely before it is used. The flush or compaction fails if

@@ -42,6 +42,8 @@ pub const OWN: &[&str] = &[
     "super_block_alignment_space_overhead_ratio",
     "db_paths",
     "cf_paths",
+    "default_write_temperature",
+    "default_temperature",
 ];
 
 /// Settings of RocksDB none of whose values changes what is stored, how safe it is, or results that
@@ -231,8 +233,6 @@ pub const KNOWN: &[Known] = &[
     cf("bottommost_file_compaction_delay", &["0"]).one_version(),
     cf("check_flush_compaction_key_order", &["true", "1"]).one_version(),
     cf("compression_manager", &["nullptr"]).one_version(),
-    cf("default_temperature", &["kUnknown"]).one_version(),
-    cf("default_write_temperature", &["kUnknown"]).one_version(),
     cf("disallow_memtable_writes", &["false", "0"]).one_version(),
     cf("enable_blob_direct_write", &["false", "0"]).one_version(),
     cf("experimental_mempurge_threshold", &["0"]),
@@ -241,7 +241,6 @@ pub const KNOWN: &[Known] = &[
     cf("ignore_max_compaction_bytes_for_input", &["true", "1"]).one_version(),
     cf("inplace_update_num_locks", &["10000"]),
     cf("inplace_update_support", &["false", "0"]),
-    cf("last_level_temperature", &["kUnknown"]),
     cf("level_compaction_dynamic_file_size", &["true", "1"]).one_version(),
     // For RocksDB's transactions, which check against flushed memtables; there are none here.
     cf("max_write_buffer_number_to_maintain", &["0"]).one_version().with_any_number().kept(),
@@ -256,7 +255,6 @@ pub const KNOWN: &[Known] = &[
     cf("min_tombstones_for_range_conversion", &["0"]).one_version(),
     cf("paranoid_memory_checks", &["false", "0"]).one_version(),
     cf("preclude_last_level_data_seconds", &["0"]),
-    cf("preserve_internal_time_seconds", &["0"]),
     cf("read_triggered_compaction_threshold", &["0"]).one_version(),
     cf("report_bg_io_stats", &["false", "0"]),
     cf("sample_for_compression", &["0"]),

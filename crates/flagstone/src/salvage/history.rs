@@ -16,7 +16,7 @@ use crate::base::file_name::{self};
 use crate::base::unique_id::UniqueId;
 use crate::base::{
     ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, Result,
-    SequenceNumber,
+    SequenceNumber, Temperature,
 };
 use crate::blob::{FOOTER_SIZE, HEADER_SIZE};
 use crate::env::{FileSystem, IoMode};
@@ -49,6 +49,7 @@ pub(super) struct RecordedTable {
     pub(super) largest_sequence: SequenceNumber,
     /// What tells it from another file of that number.
     pub(super) unique_id: Option<UniqueId>,
+    temperature: Temperature,
     /// The oldest blob file that it refers to.
     oldest_blob_file: Option<FileNumber>,
 }
@@ -394,6 +395,17 @@ impl History {
         self.is_trusted && self.live.contains_key(&number)
     }
 
+    /// The temperature that all these tables had; `UNKNOWN` if they had several.
+    pub(super) fn common_temperature(
+        &self,
+        tables: impl Iterator<Item = FileNumber>,
+    ) -> Temperature {
+        let recorded = |number| self.live.get(&number).map(|table| table.temperature);
+        let mut all = tables.map(|number| recorded(number).unwrap_or_default());
+        let first = all.next().unwrap_or_default();
+        if all.all(|other| other == first) { first } else { Temperature::UNKNOWN }
+    }
+
     /// Why a table does not count, if so.
     pub(super) fn leaves_out(&self, number: FileNumber) -> Option<&'static str> {
         if self.removed.contains(&number) {
@@ -415,6 +427,7 @@ fn recorded(family: ColumnFamilyId, file: FileMetadata) -> RecordedTable {
         smallest_sequence: file.smallest_seqno,
         largest_sequence: file.largest_seqno,
         unique_id: file.unique_id,
+        temperature: file.temperature,
         oldest_blob_file: file.oldest_blob_file,
     }
 }

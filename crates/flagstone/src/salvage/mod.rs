@@ -387,6 +387,8 @@ impl Salvage<'_> {
         target: &mut Target,
     ) -> Result<()> {
         let order = InternalKeyComparator::new(family.comparator.clone());
+        let tables = family.tables.iter().map(|(number, _)| *number);
+        let temperature = self.families.history().common_temperature(tables);
         let sources = self.sources(&mut family, runs)?;
         let sizes: u64 = sources.iter().map(|(_, table)| table.size()).sum();
         let entries: u64 = sources.iter().map(|(_, table)| table.entries).sum();
@@ -400,7 +402,7 @@ impl Salvage<'_> {
                 family.name
             ));
         }
-        let writer = target.family(&family.name, &family.options)?;
+        let writer = target.family(&family.name, &family.options, temperature)?;
         let mut out = KeyWriter::new(writer, family.name.clone(), blobs, &mut self.report);
         let (mut seen, start) = (0u64, self.at);
         while let Some((key, versions)) = merge.next_key(&mut |error| failures.lose(error, None)) {

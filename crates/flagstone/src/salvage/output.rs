@@ -10,11 +10,13 @@ use crate::base::compression::CompressionType;
 use crate::base::unique_id::session_identity;
 use crate::base::{
     ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, FileNumber, InternalKey, Result,
-    SequenceNumber, file_name,
+    SequenceNumber, Temperature, file_name,
 };
 use crate::blob::{BlobBuilderSettings, BlobFileBuilder, BlobIndex};
-use crate::db::{compression_options, leveled_settings, table_builder_settings};
-use crate::env::{Env, IoMode, Names, NewNames, WritableFile};
+use crate::db::{
+    compression_options, leveled_settings, table_builder_settings, table_temperatures,
+};
+use crate::env::{Env, IoMode, Names, NewNames, WritableFile, hint_temperature};
 use crate::manifest::{
     BlobFileAddition, FamilySpec, FileMetadata, FileNumbers, ManifestSettings, VersionEdit,
     VersionSet,
@@ -73,7 +75,8 @@ impl Target {
         })
     }
 
-    /// Begins a family, which is made if it is not there.
+    /// Begins a family, which is made if it is not there. Its tables get the temperature that the
+    /// options ask for, or else the `former` one.
     ///
     /// # Errors
     /// `IoError`.
@@ -81,6 +84,7 @@ impl Target {
         &mut self,
         name: &str,
         options: &ColumnFamilyOptions,
+        former: Temperature,
     ) -> Result<FamilyWriter<'_>> {
         let known = self.versions.family_by_name(name).map(|family| family.id);
         let id = match known {
@@ -99,7 +103,9 @@ impl Target {
         let options = options.sanitized();
         let levels = options.num_levels as usize;
         let level = if options.compaction_style == CompactionStyle::Fifo { 0 } else { levels - 1 };
+        let asked_for = table_temperatures(&options).of(level, levels);
         Ok(FamilyWriter {
+            temperature: if asked_for.is_known() { asked_for } else { former },
             target: self,
             id,
             name: name.to_string(),
@@ -171,6 +177,7 @@ pub(super) struct FamilyWriter<'a> {
     id: ColumnFamilyId,
     name: String,
     level: usize,
+    temperature: Temperature,
     options: ColumnFamilyOptions,
     table: Option<OpenTable>,
     /// By the compression of their values.
@@ -293,11 +300,10 @@ impl FamilyWriter<'_> {
 
     fn begin_table(&self) -> Result<OpenTable> {
         let number = self.target.versions.file_numbers().allocate();
-        let file = self
-            .target
-            .env
-            .fs
-            .create_writable(&file_name::table(&self.target.directory, number), IoMode::Buffered)?;
+        let path = file_name::table(&self.target.directory, number);
+        let fs = &*self.target.env.fs;
+        hint_temperature(fs, &path, self.temperature);
+        let file = fs.create_writable(&path, IoMode::Buffered)?;
         let builder = TableBuilder::new(file.clone(), self.table_settings(number))?;
         Ok(OpenTable { number, file, builder, oldest_blob: None })
     }
@@ -320,6 +326,7 @@ impl FamilyWriter<'_> {
             oldest_blob_file: open.oldest_blob,
             oldest_ancestor_time: now,
             file_creation_time: now,
+            temperature: self.temperature,
             unique_id: summary.unique_id,
             tail_size: summary.tail_size,
             ..FileMetadata::default()

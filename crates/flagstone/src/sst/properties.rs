@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::base::coding::{Decoder, fixed32_at, fixed64_at, put_lps, put_varint64};
 use crate::base::{
     ColumnFamilyId, Error, FileNumber, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result,
-    SequenceNumber, UniqueId,
+    SequenceNumber, UniqueId, WriteTimes,
 };
 
 use super::block::{Block, BlockBuilder, BlockWalk};
@@ -41,6 +41,8 @@ pub(crate) mod name {
     /// fixed64.
     pub const EXTERNAL_GLOBAL_SEQUENCE: &str = "rocksdb.external_sst_file.global_seqno";
     pub const FIXED_KEY_LENGTH: &str = "rocksdb.fixed.key.length";
+    /// [`WriteTimes`](crate::base::WriteTimes) of the table's sequence numbers.
+    pub const WRITE_TIMES: &str = "rocksdb.seqno.time.map";
     pub const NEWEST_KEY_TIME: &str = "rocksdb.newest.key.time";
     pub const COLUMN_FAMILY_ID: &str = "rocksdb.column.family.id";
     /// The table's bounds as the MANIFEST has them, if there are range tombstones: two internal
@@ -338,6 +340,17 @@ impl TableProperties {
     /// `None` if it is not told.
     pub fn flushed_until(&self) -> Option<SequenceNumber> {
         self.number(name::FLUSHED_UNTIL).ok().flatten()
+    }
+
+    /// When the table's sequence numbers were written, as far as it says so
+    /// (`preserve_internal_time_seconds`).
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub fn write_times(&self) -> Result<WriteTimes> {
+        self.raw.get(name::WRITE_TIMES.as_bytes()).map_or(Ok(WriteTimes::default()), |bytes| {
+            WriteTimes::decode(bytes).map_err(|error| error.context(name::WRITE_TIMES))
+        })
     }
 
     /// Whether whole keys are in the filter.

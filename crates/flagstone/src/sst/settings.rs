@@ -6,7 +6,7 @@ use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionOptions, CompressionType};
 use crate::base::{
     CollectorFactories, ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber,
-    PrefixExtractor, SequenceNumber, UniqueId,
+    PrefixExtractor, SequenceNumber, UniqueId, WriteTimes,
 };
 use crate::cache::MemoryAccount;
 
@@ -259,6 +259,8 @@ pub struct TableBuilderSettings {
     pub buffer_size: usize,
     /// Range deletions that need more are refused: nobody could read them.
     pub range_deletion_bytes_max: usize,
+    /// When sequence numbers were written: the table has what tells of its own.
+    pub write_times: Option<Arc<WriteTimes>>,
 }
 
 impl Default for TableBuilderSettings {
@@ -303,6 +305,7 @@ impl Default for TableBuilderSettings {
             user_properties: Vec::new(),
             buffer_size: 1 << 20,
             range_deletion_bytes_max: RANGE_DELETION_BYTES_MAX,
+            write_times: None,
         }
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use flagstone::base::checksum::ChecksumType;
 use flagstone::base::compression::{CompressionOptions, CompressionType, Compressor};
 use flagstone::base::entity;
-use flagstone::base::{FileNumber, InternalKeyBuf, PrefixExtractor, ValueType};
+use flagstone::base::{
+    FileNumber, InternalKeyBuf, PrefixExtractor, ValueType, WriteTime, WriteTimes,
+};
 use flagstone::batch::WriteBatch;
 use flagstone::blob::BlobIndex;
 use flagstone::db::Db;
@@ -399,6 +401,9 @@ fn table_settings() -> Vec<TableBuilderSettings> {
         TableBuilderSettings {
             filter_policy: Some(FilterPolicy::DEFAULT),
             format_version: 6,
+            write_times: Some(Arc::new(WriteTimes::of(
+                (1..200).map(|n| WriteTime { sequence: n, time: 1000 * n }),
+            ))),
             ..plain()
         },
         TableBuilderSettings { partition_filters: true, ..partitioned() },

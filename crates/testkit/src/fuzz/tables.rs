@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use flagstone::base::{
-    Comparator, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PrefixExtractor,
+    Comparator, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
+    PrefixExtractor, WriteTimes,
 };
 use flagstone::cache::{Cache, CacheSettings};
 use flagstone::sst::{
@@ -47,6 +48,11 @@ pub fn properties(data: &[u8]) {
     properties.unique_id();
     properties.whole_key_filtering();
     properties.prefix_filtering();
+    if let Some(times) = ok(properties.write_times()) {
+        assert_eq!(WriteTimes::decode(&times.encode()).expect("as it was encoded"), times);
+        let few = times.clone().limited(10);
+        assert!(few.samples().len() <= 10 && few.time_before(1) <= times.time_before(u64::MAX));
+    }
     for name in properties.raw.keys() {
         ok(properties.number(&String::from_utf8_lossy(name)));
     }

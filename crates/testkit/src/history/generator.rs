@@ -7,7 +7,7 @@ mod transactions;
 
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions,
-    CompactRangeOptions, FlushOptions,
+    CompactRangeOptions, FlushOptions, Temperature,
 };
 
 use flagstone::base::compression::CompressionType;
@@ -403,6 +403,7 @@ impl History {
                 [self.below(4)],
             output_file_size_limit: [0, 0, 1, 3000][self.below(4)],
             output_path_id: [None, None, Some(0), Some(1)][self.below(4)],
+            output_temperature_override: [Temperature::UNKNOWN, Temperature::WARM][self.below(2)],
             max_subcompactions: [0, 0, 1, 4][self.below(4)],
             control: None,
         };

@@ -36,7 +36,7 @@ use std::str::FromStr;
 use flagstone::base::compression::CompressionType;
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions,
-    CompactRangeOptions, FlushOptions,
+    CompactRangeOptions, FlushOptions, Temperature,
 };
 
 use super::operation::{Durability, Move, Operation, Power};
@@ -215,7 +215,9 @@ fn print_compact_files(options: &CompactFilesOptions) -> String {
     let number = |name, number: u64| (number > 0).then(|| format!(" {name}={number}"));
     let limit = number("limit", options.output_file_size_limit);
     let parts = number("parts", options.max_subcompactions.into());
-    [compression, limit, path, parts].into_iter().flatten().collect()
+    let warmth = Some(options.output_temperature_override).filter(|warmth| warmth.is_known());
+    let warmth = warmth.map(|it| format!(" temperature={}", name_of(Temperature::NAMES, &it)));
+    [compression, limit, path, warmth, parts].into_iter().flatten().collect()
 }
 
 impl Operation {
@@ -478,6 +480,9 @@ impl<'a> Words<'a> {
                 "compression" => options.compression = Some(named(&COMPRESSIONS, &value)?),
                 "limit" => options.output_file_size_limit = value.parse().map_err(|_| wrong())?,
                 "path" => options.output_path_id = Some(value.parse().map_err(|_| wrong())?),
+                "temperature" => {
+                    options.output_temperature_override = named(Temperature::NAMES, &value)?;
+                }
                 "parts" => options.max_subcompactions = value.parse().map_err(|_| wrong())?,
                 _ => return Err(format!("'{name}' is no option of a compaction of chosen tables")),
             }

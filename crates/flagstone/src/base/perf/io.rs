@@ -39,21 +39,21 @@ metrics! {
         CpuWriteNanos = "cpu_write_nanos", Cpu;
         /// Processor time spent on reading.
         CpuReadNanos = "cpu_read_nanos", Cpu;
-        /// Always 0; so are the other figures by temperature.
+        /// Bytes read of hot tables.
         HotFileBytesRead = "file_io_stats_by_temperature.hot_file_bytes_read", Count;
-        /// Always 0.
+        /// Bytes read of warm tables.
         WarmFileBytesRead = "file_io_stats_by_temperature.warm_file_bytes_read", Count;
-        /// Always 0.
+        /// Bytes read of cool tables.
         CoolFileBytesRead = "file_io_stats_by_temperature.cool_file_bytes_read", Count;
-        /// Always 0.
+        /// Bytes read of cold tables.
         ColdFileBytesRead = "file_io_stats_by_temperature.cold_file_bytes_read", Count;
-        /// Always 0.
+        /// Reads of hot tables.
         HotFileReadCount = "file_io_stats_by_temperature.hot_file_read_count", Count;
-        /// Always 0.
+        /// Reads of warm tables.
         WarmFileReadCount = "file_io_stats_by_temperature.warm_file_read_count", Count;
-        /// Always 0.
+        /// Reads of cool tables.
         CoolFileReadCount = "file_io_stats_by_temperature.cool_file_read_count", Count;
-        /// Always 0.
+        /// Reads of cold tables.
         ColdFileReadCount = "file_io_stats_by_temperature.cold_file_read_count", Count;
     }
 }

@@ -28,7 +28,7 @@ use super::plan::{
     CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
 };
 use super::settings::{LeveledSettings, PickContext};
-use crate::base::{FileNumber, SequenceNumber, Temperature};
+use crate::base::{FileNumber, SequenceNumber};
 use crate::manifest::{TableFile, Version};
 use crate::options::{FifoCompactionOptions, FileTemperatureAges};
 
@@ -241,7 +241,7 @@ impl FifoPicker<'_> {
                 codec: self.settings.compression_of(0, 1, false),
                 is_bottommost: false,
             },
-            temperature: Temperature::UNKNOWN,
+            temperature: self.settings.temperatures.default,
             range,
             rest: None,
             takes_turn: false,

@@ -32,8 +32,8 @@ use super::plan::{
 use super::score::{compensated_sizes, scores};
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
+use crate::base::Comparator;
 use crate::base::sync::Ordering;
-use crate::base::{Comparator, Temperature};
 use crate::blob::{BlobFileUsage, forced_gc};
 use crate::manifest::{TableFile, Version};
 use crate::options::CompactionPri;
@@ -342,7 +342,13 @@ impl<'a> Picker<'a> {
         let is_old = self.version.comparator.timestamp_size() == 0
             && newest > 0
             && newest < self.context.bottommost_threshold;
-        is_old && !file.settled.load(Ordering::Relaxed) && self.is_bottommost(level, range)
+        // Its entries keep their sequence numbers for so long: it would be rewritten in vain.
+        let age = self.context.now_unix_seconds.saturating_sub(file.meta.file_creation_time);
+        let is_preserved = age < self.settings.preserved_seconds;
+        is_old
+            && !is_preserved
+            && !file.settled.load(Ordering::Relaxed)
+            && self.is_bottommost(level, range)
     }
 
     /// The first table of `levels` that is wanted and can go.
@@ -448,7 +454,7 @@ impl<'a> Picker<'a> {
                 codec: self.settings.compression_of(output_level, self.targets.base_level, deepest),
                 is_bottommost: deepest,
             },
-            temperature: Temperature::UNKNOWN,
+            temperature: self.settings.temperatures.of(output_level, self.version.levels.len()),
             range,
             rest: None,
             takes_turn: false,

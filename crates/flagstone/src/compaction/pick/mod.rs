@@ -67,7 +67,7 @@ pub use punch::{BITMAP_BYTES_MAX, HOLE_BLOCKS_MIN, holes_are_slow, pick_punch};
 pub use refit::plan_refit;
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};
 pub use scratch::{fifo_scratch, leveled_scratch, universal_scratch};
-pub use settings::{LeveledSettings, PickContext};
+pub use settings::{LeveledSettings, PickContext, TableTemperatures};
 pub use stall::{StallCause, StallInput, StallSettings, WriteStall, percent_to_delay, write_stall};
 pub use subcompactions::{is_divisible, subcompaction_boundaries};
 pub use targets::LevelTargets;

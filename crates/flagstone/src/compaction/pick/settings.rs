@@ -7,7 +7,7 @@ use super::entry_stats::table_stats;
 use super::pieces::Merging;
 use super::plan::RunningCompaction;
 use crate::base::compression::CompressionType;
-use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, SequenceNumber};
+use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, SequenceNumber, Temperature};
 use crate::blob::BlobGcSettings;
 use crate::manifest::{CompactCursor, EntryStats, TableFile};
 use crate::options::CompactionPri;
@@ -41,6 +41,8 @@ pub struct LeveledSettings {
     pub ttl_seconds: u64,
     /// Seconds after which a table is rewritten; 0 for never.
     pub periodic_compaction_seconds: u64,
+    /// Seconds for which entries keep their sequence numbers; 0 for none.
+    pub preserved_seconds: u64,
     /// Seconds after which a table that frees much by its deletions is compacted; 0 for never.
     pub deletion_compaction_delay: u64,
     /// How many times the live data blob files may take, for as long as they are emptied to that
@@ -61,6 +63,27 @@ pub struct LeveledSettings {
     pub compression_per_level: Vec<CompressionType>,
     /// How tables of the deepest level with files are compressed, if otherwise.
     pub bottommost_compression: Option<CompressionType>,
+    /// Temperatures of new tables.
+    pub temperatures: TableTemperatures,
+}
+
+/// Temperatures of new tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TableTemperatures {
+    /// Temperature of tables above the last level.
+    pub default: Temperature,
+    /// Temperature of tables in the last level; `UNKNOWN` for `default`.
+    pub last_level: Temperature,
+}
+
+impl TableTemperatures {
+    /// The temperature of new tables of `level` in a tree of `levels` levels.
+    pub fn of(self, level: usize, levels: usize) -> Temperature {
+        if level + 1 == levels && self.last_level.is_known() {
+            return self.last_level;
+        }
+        self.default
+    }
 }
 
 impl Default for LeveledSettings {
@@ -79,6 +102,7 @@ impl Default for LeveledSettings {
             priority: CompactionPri::MinOverlappingRatio,
             ttl_seconds: 30 * 24 * 60 * 60,
             periodic_compaction_seconds: 0,
+            preserved_seconds: 0,
             deletion_compaction_delay: 20,
             max_space_amplification: 1.3,
             burst_space_amplification: 1.3,
@@ -88,6 +112,7 @@ impl Default for LeveledSettings {
             compression: CompressionType::Lz4,
             compression_per_level: Vec::new(),
             bottommost_compression: None,
+            temperatures: TableTemperatures::default(),
         }
     }
 }

@@ -48,7 +48,6 @@ use super::plan::{
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
-use crate::base::Temperature;
 use crate::base::compression::CompressionType;
 use crate::manifest::{TableFile, Version};
 use crate::options::{CompactionStopStyle, UniversalCompactionOptions};
@@ -534,7 +533,7 @@ impl<'a> UniversalPicker<'a> {
                 codec: compression(output_level),
                 is_bottommost: bottommost,
             },
-            temperature: Temperature::UNKNOWN,
+            temperature: self.settings.temperatures.of(output_level, self.version.levels.len()),
             range,
             rest: None,
             takes_turn: false,

@@ -8,7 +8,7 @@ use crate::blob::{BlobFileHeader, HEADER_SIZE};
 use crate::db::DbInner;
 use crate::db::exports::rewrite::{self, Mapping};
 use crate::db::exports::source::Source;
-use crate::env::{IoMode, NewNames, copy_file};
+use crate::env::{IoMode, NewNames, copy_file, hint_temperature};
 use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, TableFile, VersionEdit};
 use crate::options::ColumnFamilyOptions;
 
@@ -103,6 +103,7 @@ impl<'a> Brought<'a> {
             meta.set_checksum(self.inner.context.checksum_of_new_file(&target, meta.size)?);
             return Ok(meta);
         }
+        hint_temperature(&*self.inner.context.env.fs, &target, meta.temperature);
         self.link_or_copy(&path, &target, meta.size, links)?;
         let mut meta = FileMetadata { number, path_id: 0, ..meta.clone() };
         let checksums = self.inner.context.checksums();

@@ -10,7 +10,7 @@ use crate::base::{
 use crate::blob::BlobIndex;
 use crate::db::context::Context;
 use crate::db::settings::{compression_options, leveled_settings, table_builder_settings};
-use crate::env::IoMode;
+use crate::env::{IoMode, hint_temperature};
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
 use crate::options::ColumnFamilyOptions;
 use crate::sst::{IterSettings, Table, TableBuilder, TableBuilderSettings};
@@ -40,8 +40,12 @@ impl Rewrite<'_> {
         number: FileNumber,
         target: &Path,
     ) -> Result<FileMetadata> {
-        let file = self.context.env.fs.create_writable(target, IoMode::Buffered)?;
-        let mut builder = TableBuilder::new(file.clone(), self.settings(meta, number))?;
+        let fs = &*self.context.env.fs;
+        hint_temperature(fs, target, meta.temperature);
+        let file = fs.create_writable(target, IoMode::Buffered)?;
+        let mut settings = self.settings(meta, number);
+        settings.write_times = Some(Arc::new(table.properties().write_times()?));
+        let mut builder = TableBuilder::new(file.clone(), settings)?;
         let mut iter = table.iter(IterSettings::default());
         iter.seek_to_first();
         while iter.valid() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::file_name::FileKind;
 use crate::base::{
     Error, FileChecksum, FileNumber, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
-    RangeTombstone, Result, SequenceNumber, UniqueId, ValueType, timestamp,
+    RangeTombstone, Result, SequenceNumber, Temperature, UniqueId, ValueType, timestamp,
 };
 use crate::blob::visit_references;
 use crate::db::DbInner;
@@ -14,7 +14,7 @@ use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::ingestion::ExternalFiles;
 use crate::db::settings::no_merge_operator;
-use crate::env::{IoMode, RandomAccessFile, directory_of, read_for_checksum};
+use crate::env::{IoMode, RandomAccessFile, directory_of, hint_temperature, read_for_checksum};
 use crate::manifest::{EntryStats, FileMetadata};
 use crate::sst::{
     ExternalForm, IterSettings, Table, TableProperties, TableReadSettings, read_table_properties,
@@ -85,6 +85,7 @@ fn examine_one(
 ) -> Result<Candidate> {
     let (family, options) = (&group.family.0, &group.options);
     check_place(family, path)?;
+    hint_temperature(&*inner.context.env.fs, path, group.file_temperature);
     let file = inner.context.env.fs.open_random_access(path, IoMode::Buffered)?;
     let size = file.size()?;
     let checksum = checksum_of(inner, &*file, size, (given, options.verify_file_checksum))?;
@@ -378,11 +379,11 @@ impl Candidate {
         self.largest.as_key().sequence() == MAX_SEQUENCE_NUMBER
     }
 
-    /// What the MANIFEST says of it: under this number, with this sequence number unless its
-    /// entries have their own.
+    /// What the MANIFEST says of it: under this number, with this temperature, and with this
+    /// sequence number unless its entries have their own.
     pub(in crate::db) fn metadata(
         &self,
-        number: FileNumber,
+        (number, temperature): (FileNumber, Temperature),
         sequence: SequenceNumber,
         now: u64,
     ) -> FileMetadata {
@@ -409,6 +410,7 @@ impl Candidate {
             largest_seqno,
             oldest_ancestor_time: now,
             file_creation_time: now,
+            temperature,
             unique_id: self.unique_id,
             tail_size: self.tail_size,
             entry_stats: Some(self.stats),

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::base::{Error, FileNumber, Result, SequenceNumber, Sometimes, file_name};
+use crate::base::{Error, FileNumber, Result, SequenceNumber, Sometimes, Temperature, file_name};
 use crate::db::DbInner;
 use crate::db::family::Family;
+use crate::db::ingestion::ExternalFiles;
 use crate::db::ingestion::candidate::Candidate;
-use crate::env::{IoMode, NewNames, copy_file};
+use crate::db::settings::table_temperatures;
+use crate::env::{IoMode, NewNames, copy_file, hint_temperature};
 use crate::options::IngestExternalFileOptions;
 use crate::sst::global_sequence_offset;
 
@@ -16,6 +18,7 @@ struct OwnFile {
     path: PathBuf,
     /// The file that it is a link to or a copy of.
     original: Option<PathBuf>,
+    temperature: Temperature,
 }
 
 /// Files in a family's first directory that are to become tables of it. They are removed unless
@@ -35,12 +38,17 @@ impl<'a> BroughtIn<'a> {
         Self { inner, family, name, files: Vec::new(), are_kept: false }
     }
 
-    /// The number and path of a new file, which is removed unless it is kept.
-    pub(in crate::db) fn next(&mut self, original: Option<&Path>) -> (FileNumber, PathBuf) {
+    /// The number and path of a table that is about to be written. It is removed unless it is kept.
+    pub(in crate::db) fn begin_new(&mut self) -> (FileNumber, PathBuf) {
+        self.next(None, table_temperatures(&self.family.options.load()).default)
+    }
+
+    fn next(&mut self, original: Option<&Path>, temperature: Temperature) -> (FileNumber, PathBuf) {
         let number = self.inner.tree.file_numbers.allocate();
         let path = file_name::table(self.family.paths.directory(0), number);
         let original = original.map(Path::to_path_buf);
-        self.files.push(OwnFile { number, path: path.clone(), original });
+        self.files.push(OwnFile { number, path: path.clone(), original, temperature });
+        hint_temperature(&*self.inner.context.env.fs, &path, temperature);
         (number, path)
     }
 
@@ -48,12 +56,9 @@ impl<'a> BroughtIn<'a> {
     ///
     /// # Errors
     /// `IoError`.
-    pub(in crate::db) fn bring(
-        &mut self,
-        table: &Candidate,
-        options: &IngestExternalFileOptions,
-    ) -> Result<()> {
-        let (_, target) = self.next(Some(&table.path));
+    pub(in crate::db) fn bring(&mut self, table: &Candidate, group: &ExternalFiles) -> Result<()> {
+        let options = &group.options;
+        let (_, target) = self.next(Some(&table.path), group.file_temperature);
         let fs = &*self.inner.context.env.fs;
         if options.move_files || options.link_files {
             match fs.link(&table.path, &target) {
@@ -67,7 +72,16 @@ impl<'a> BroughtIn<'a> {
                 },
             }
         }
+        let temperature = self.temperature_of_copy(options);
+        self.files.last_mut().expect("it was noted").temperature = temperature;
+        hint_temperature(fs, &target, temperature);
         copy_file(fs, &table.path, &target, table.size, false)
+    }
+
+    /// The level is not known yet, unless only the last one will do.
+    fn temperature_of_copy(&self, options: &IngestExternalFileOptions) -> Temperature {
+        let of_tables = table_temperatures(&self.family.options.load());
+        if options.fail_if_not_bottommost_level { of_tables.last_level } else { of_tables.default }
     }
 
     /// Makes the names of all files durable.
@@ -78,9 +92,9 @@ impl<'a> BroughtIn<'a> {
         self.name.sync()
     }
 
-    /// Numbers and paths, in the order in which the files came.
-    pub(in crate::db) fn files(&self) -> impl Iterator<Item = (FileNumber, &Path)> {
-        self.files.iter().map(|file| (file.number, file.path.as_path()))
+    /// Numbers, paths and temperatures, in the order in which the files came.
+    pub(in crate::db) fn files(&self) -> impl Iterator<Item = (FileNumber, &Path, Temperature)> {
+        self.files.iter().map(|file| (file.number, file.path.as_path(), file.temperature))
     }
 
     /// Writes a table's sequence number into its file, and syncs that.

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::perf::{self, PerfMetric};
-use crate::base::{Error, FileChecksum, Result, SequenceNumber, Sometimes};
+use crate::base::{Error, FileChecksum, Result, SequenceNumber, Sometimes, Temperature};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
 #[expect(unused_imports, reason = "the documentation leads there")]
@@ -51,6 +51,10 @@ pub struct ExternalFiles {
     /// The checksum of each file, for
     /// [`verify_file_checksum`](IngestExternalFileOptions::verify_file_checksum); empty for none.
     pub file_checksums: Vec<FileChecksum>,
+    /// Temperature of the files where they are. A table that is linked or moved keeps it. One that
+    /// is copied gets that of the family's options (`default_write_temperature`; with
+    /// `fail_if_not_bottommost_level`, `last_level_temperature`).
+    pub file_temperature: Temperature,
     /// The keys from the first to before the second are deleted by the same change. All keys of the
     /// tables must lie in this range.
     pub atomic_replace_range: Option<(Vec<u8>, Vec<u8>)>,
@@ -67,6 +71,7 @@ impl ExternalFiles {
             files: files.into_iter().map(Into::into).collect(),
             options: IngestExternalFileOptions::default(),
             file_checksums: Vec::new(),
+            file_temperature: Temperature::UNKNOWN,
             atomic_replace_range: None,
         }
     }
@@ -159,7 +164,7 @@ impl Ingestion<'_> {
                 None => None,
             };
             for table in &tables {
-                brought.bring(table, &group.options).map_err(|error| error.at(&table.path))?;
+                brought.bring(table, group).map_err(|error| error.at(&table.path))?;
             }
             brought.sync()?;
             tables.splice(0..0, replaced);
@@ -248,12 +253,12 @@ impl Batch<'_> {
         let is_stamped = family.order.timestamp_size() > 0;
         let now = inner.context.env.clock.unix_seconds();
         let (mut metadata, mut told, mut deletions) = (Vec::new(), Vec::new(), Vec::new());
-        for (table, (number, path)) in tables.iter().zip(brought.files()) {
+        for (table, (number, path, temperature)) in tables.iter().zip(brought.files()) {
             let is_numbered = table.origin == Origin::External
                 && options.allow_global_seqno
                 && !options.ingest_behind;
             let sequence = if is_numbered { first + table.step } else { 0 };
-            let mut meta = table.metadata(number, sequence, now);
+            let mut meta = table.metadata((number, temperature), sequence, now);
             if options.write_global_seqno && is_numbered {
                 brought.write_sequence(path, sequence)?;
                 meta.set_checksum(inner.context.checksum_of_new_file(path, meta.size)?);

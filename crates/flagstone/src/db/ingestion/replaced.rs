@@ -30,7 +30,7 @@ pub(in crate::db) fn write(
     let family = &group.family.0;
     let context = &inner.context;
     let now = context.env.clock.unix_seconds();
-    let (number, path) = brought.next(None);
+    let (number, path) = brought.begin_new();
     let settings = TableBuilderSettings {
         column_family: family.id,
         column_family_name: family.name.clone(),

@@ -20,9 +20,11 @@ use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::History;
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
 use crate::db::family::Family;
-use crate::db::jobs::job::{Inherited, JobPace, JobSpec, OutputPlace, ToldJob, history_of};
+use crate::db::jobs::job::{
+    Inherited, JobPace, JobSpec, KeptTimes, OutputPlace, ToldJob, history_of,
+};
 use crate::db::jobs::part::{self, PartRange, epochs};
-use crate::db::jobs::{Jobs, dropping, output, remote, room, tracking};
+use crate::db::jobs::{Jobs, dropping, output, remote, room, tracking, write_times};
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::{CompactionJob, Installation};
 use crate::db::tree::output::JobOutput;
@@ -226,6 +228,7 @@ impl Jobs {
             job,
             part::tombstones_of_inputs(self, job)?,
             part::inputs_flushed_until(self, job)?,
+            write_times::of_compaction(self, job)?,
         );
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
@@ -296,6 +299,7 @@ impl Jobs {
         job: &CompactionJob,
         tombstones: Vec<TruncatedRangeTombstones>,
         inputs_flushed_until: SequenceNumber,
+        times: KeptTimes,
     ) -> JobSpec {
         let plan = &job.plan;
         let inputs = || plan.files().map(|(_, file)| &file.meta);
@@ -342,6 +346,7 @@ impl Jobs {
                 file_creation_time: kept_creation_time(job),
                 flushed_until: inputs_flushed_until,
                 ordered_flushed_until: job.remote.flushed_until,
+                times,
             },
             history: history_of(&job.family)
                 .map(|history| History { trim: job.trim.clone(), ..history }),

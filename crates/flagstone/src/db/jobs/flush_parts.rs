@@ -11,7 +11,7 @@ use crate::db::family::generation::Generation;
 use crate::db::jobs::job::JobSpec;
 use crate::db::jobs::part::{Part, PartRange};
 use crate::db::jobs::range_cuts::sequence_cuts;
-use crate::db::jobs::{Jobs, output, overwriting, table_settings};
+use crate::db::jobs::{Jobs, output, overwriting, table_settings, write_times};
 use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::{FlushJob, FlushPart};
 use crate::db::tree::output::JobOutput;
@@ -106,6 +106,8 @@ pub(in crate::db) fn write_level0(
         .collect();
     let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
     spec.told.id = job;
+    let seconds = family.options.load().preserve_internal_time_seconds;
+    spec.inherited.times = write_times::of_flush(jobs, seconds);
     let history_low = forget_history(family, memtables, &mut spec);
     let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
     spec.wants_key_filter =

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::base::sync::Mutex;
 use crate::base::{
     Code, CompactionFilter, CompactionFilterContext, Error, FileChecksum, FileNumber, Result,
-    SequenceNumber, TableFileCreationReason, Temperature, TruncatedRangeTombstones, file_name,
+    SequenceNumber, TableFileCreationReason, Temperature, TruncatedRangeTombstones, WriteTimes,
+    file_name,
 };
 use crate::compaction::pick::OutputCompression;
 use crate::compaction::{History, StreamSettings};
@@ -110,12 +111,22 @@ pub(in crate::db) struct OutputPlace {
 
 impl OutputPlace {
     /// Level 0 of the family's first directory.
-    pub(in crate::db) const LEVEL0: Self =
-        Self { level: 0, path_id: 0, bottommost: false, temperature: Temperature::UNKNOWN };
+    fn level0(temperature: Temperature) -> Self {
+        Self { level: 0, path_id: 0, bottommost: false, temperature }
+    }
+}
+
+/// When entries were written, as far as that is kept.
+#[derive(Clone)]
+pub(in crate::db) struct KeptTimes {
+    /// What tables are to say of it; `None` if nothing.
+    pub(in crate::db) known: Option<Arc<WriteTimes>>,
+    /// Larger sequence numbers do not become 0.
+    pub(in crate::db) zeroed_until: SequenceNumber,
 }
 
 /// What a job's tables take over from its inputs.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(in crate::db) struct Inherited {
     /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
     pub(in crate::db) epoch_number: u64,
@@ -127,6 +138,8 @@ pub(in crate::db) struct Inherited {
     pub(in crate::db) flushed_until: SequenceNumber,
     /// In a worker, the database's own figure, from the order.
     pub(in crate::db) ordered_flushed_until: Option<SequenceNumber>,
+    /// When the entries were written.
+    pub(in crate::db) times: KeptTimes,
 }
 
 /// Up to which sequence number a version's tables have all writes of the family. One that was taken
@@ -188,7 +201,7 @@ impl JobSpec {
             inputs: Vec::new(),
             tombstones,
             version,
-            place: OutputPlace::LEVEL0,
+            place: OutputPlace::level0(options.default_write_temperature),
             is_flush: true,
             wants_key_filter: false,
             filtered,
@@ -238,6 +251,7 @@ impl JobSpec {
             level: self.filtered.input_start_level.unwrap_or(0),
             merge_operator: options.merge_operator.clone(),
             ingest_behind: options.cf_allow_ingest_behind,
+            zeroed_until: self.inherited.times.zeroed_until,
             history: self.history.clone(),
             ..StreamSettings::new(self.family.comparator().clone())
         }

@@ -25,6 +25,7 @@ mod table_settings;
 mod table_writer;
 pub(super) mod tracking;
 mod write_buffers;
+mod write_times;
 pub(super) mod written;
 
 use std::sync::Arc;
@@ -55,6 +56,8 @@ pub(super) struct Jobs {
     background: Arc<Background>,
     options_file: Arc<OptionsFile>,
     figures: figures::Published,
+    /// When sequence numbers were written.
+    write_times: write_times::WriteTimeSamples,
     /// The threads that wait for a compaction service.
     awaiting: remote::Awaiting,
 }
@@ -81,6 +84,7 @@ impl Jobs {
             background: below.background,
             options_file,
             figures: figures::Published::default(),
+            write_times: write_times::WriteTimeSamples::default(),
             awaiting: remote::Awaiting::default(),
         }
     }

@@ -8,7 +8,7 @@ use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, Sometimes};
 use crate::db::background::jobs_apart;
-use crate::db::jobs::{Jobs, deletions, punch, tracking, write_buffers};
+use crate::db::jobs::{Jobs, deletions, punch, tracking, write_buffers, write_times};
 use crate::db::tree::{Steps, damage};
 use crate::env::{JobLimits, Member, Next, Role, Seats, is_out_of_descriptors};
 use crate::options::BackgroundErrorReason;
@@ -33,6 +33,7 @@ impl Member for Jobs {
         tracking::list_worker(&self.context, role);
         damage::note_suspects(&self.tree);
         self.context.note_history();
+        write_times::note(self);
         self.figures.write_if_due(self);
         if role == Role::Flush {
             write_buffers::serve_other_databases(self);
@@ -111,6 +112,7 @@ impl Jobs {
     fn do_background_step(&self) -> Result<bool> {
         let Some(choice) = self.context.env.spawner.choose_step(2) else { return Ok(false) };
         self.context.note_history();
+        write_times::note(self);
         write_buffers::serve_other_databases(self);
         let mut roles = [Role::Flush, Role::Compaction];
         roles.rotate_left(choice);

@@ -69,6 +69,7 @@ pub(super) fn settings_of_table(
         file_number: number,
         buffer_size: jobs.context.settings.load().writable_file_max_buffer_size as usize,
         range_deletion_bytes_max: jobs.limits.range_deletion_bytes_max() as usize,
+        write_times: spec.inherited.times.known.clone(),
         ..table_builder_settings(
             &options,
             spec.place.level,

@@ -22,7 +22,7 @@ use crate::db::jobs::part::PartRange;
 use crate::db::jobs::written::{self, Entries};
 use crate::db::jobs::{deletions, table_settings};
 use crate::db::tree::output::JobOutput;
-use crate::env::WritableFile;
+use crate::env::{WritableFile, hint_temperature};
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
 use crate::sst::{Filter, ReadCacheHits, TableBuilder, TableProperties};
 
@@ -210,9 +210,7 @@ impl<'a> TableWriter<'a> {
         let number = inner.tree.file_numbers.allocate();
         let directory = spec.family.paths.directory(spec.place.path_id);
         let path = file_name::table(directory, number);
-        if spec.place.temperature.is_known() {
-            inner.context.env.fs.advise(&path, spec.place.temperature);
-        }
+        hint_temperature(&*inner.context.env.fs, &path, spec.place.temperature);
         let (number, file) = unfinished.create(Made::Table, number, path)?;
         let settings = table_settings::settings_of_table(inner, spec, number);
         let prepopulate = table_settings::prepopulate(inner, spec, number, self.read_cache_hits);

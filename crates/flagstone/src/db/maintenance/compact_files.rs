@@ -145,6 +145,9 @@ impl Db {
         if let Some(compression) = options.compression {
             plan.compression = OutputCompression { codec: compression, is_bottommost: false };
         }
+        if options.output_temperature_override.is_known() {
+            plan.temperature = options.output_temperature_override;
+        }
         if options.output_file_size_limit > 0 {
             plan.sizes.target = options.output_file_size_limit;
             plan.sizes.max = options.output_file_size_limit;

@@ -499,9 +499,10 @@ impl Opening<'_> {
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
         let budget = BudgetRule::new(&self.options.db, self.read_only).with_arenas(&arenas);
-        let tables = Arc::new(Tables::new(self.options, account, budget));
+        let statistics = Arc::default();
+        let tables = Arc::new(Tables::new(self.options, account, budget, &statistics));
         let options = Options { open_progress: None, ..self.options.clone() };
-        let shared = Shared { tables, arenas, statistics: Arc::default() };
+        let shared = Shared { tables, arenas, statistics };
         DbInner::new(self.path, options, self.read_only, versions, families, shared)
     }
 }

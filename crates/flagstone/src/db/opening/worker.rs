@@ -152,8 +152,9 @@ fn open(
     let opened = Family::new(id, &listed.name, family, first, owner, at_commit);
     let families = BTreeMap::from([(id, FamilyState::new(opened, mem, log_number))]);
     let budget = BudgetRule::new(&options.db, true).with_arenas(&arenas);
-    let tables = Arc::new(Tables::new(options, account, budget));
-    let shared = Shared { tables, arenas, statistics: Arc::default() };
+    let statistics = Arc::default();
+    let tables = Arc::new(Tables::new(options, account, budget, &statistics));
+    let shared = Shared { tables, arenas, statistics };
     Ok(DbInner::new(path, options.clone(), true, versions, families, shared))
 }
 

@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::{AtomicBool, Mutex};
-use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Remedy, Result, Temperature};
+use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Remedy, Result};
 use crate::blob::BlobFileReader;
 use crate::cache::{MemoryAccount, MemoryKind};
 use crate::db::budget::{Budget, BudgetRule};
 use crate::db::family::Family;
+use crate::db::statistics::Statistics;
 use crate::db::tables::caches::Caches;
 use crate::db::tables::damage_reports::DamageReports;
 use crate::db::tables::level_files::ReadThrough;
 use crate::db::tables::live_cursors::LiveCursors;
+use crate::db::tables::shared_files::SharedFiles;
 use crate::env::{Clock, FilePool, IoMode, RandomAccessFile, RateLimiter, ReadLimits};
 use crate::manifest::{TableFile, Version};
 use crate::options::{ColumnFamilyOptions, DbSettings, Options, ReadOptions};
@@ -43,7 +45,7 @@ pub(in crate::db) fn of_named_file(error: Error) -> Error {
 /// Opens tables and blob files, each once, and holds the caches that they share.
 pub(crate) struct Tables {
     /// Opens all files that readers share.
-    files: Arc<FilePool>,
+    files: SharedFiles,
     caches: Caches,
     /// All families keep values from blob files in a cache, and not only those with `cache_blobs`.
     pub(in crate::db) caches_all_blobs: bool,
@@ -54,8 +56,6 @@ pub(crate) struct Tables {
     pub(in crate::db) clock: Arc<dyn Clock>,
     rate_limiter: Option<Arc<RateLimiter>>,
     verify_unique_ids: bool,
-    /// How files are opened for reading.
-    mode: IoMode,
     blob_files: Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>,
     suspects: DamageReports,
     live_cursors: Arc<LiveCursors>,
@@ -70,10 +70,15 @@ impl Tables {
         options: &Options,
         account: Arc<MemoryAccount>,
         budget: BudgetRule,
+        statistics: &Arc<Statistics>,
     ) -> Self {
         let caches = Caches::new(options, &account, &budget);
         Self {
-            files: FilePool::new(options.env.fs.clone()),
+            files: SharedFiles::new(
+                FilePool::new(options.env.fs.clone()),
+                statistics.clone(),
+                read_mode(options),
+            ),
             caches,
             caches_all_blobs: options.blob_cache.is_some() || options.blob_cache_size > 0,
             has_cached_blobs: AtomicBool::new(false),
@@ -82,7 +87,6 @@ impl Tables {
             clock: options.env.clock.clone(),
             rate_limiter: options.rate_limiter.clone(),
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
-            mode: read_mode(options),
             blob_files: Mutex::default(),
             suspects: DamageReports::default(),
             live_cursors: LiveCursors::new(),
@@ -133,7 +137,7 @@ impl Tables {
 
     /// How often a file was opened again that had been closed for others (`max_open_files`).
     pub(in crate::db) fn file_reopens(&self) -> u64 {
-        self.files.reopens()
+        self.files.pool().reopens()
     }
 
     /// Bytes of the caches that nobody else has, and the most that the account has known of: what
@@ -197,7 +201,7 @@ impl Tables {
 
     /// Reads of a table what is in memory while it is open.
     fn read_table(&self, family: &Family, file: &TableFile) -> Result<Arc<Table>> {
-        let opened = self.open_table_file(file, self.mode)?;
+        let opened = self.open_table_file(family, file, self.files.mode())?;
         let options = family.options.load();
         let cache_index_and_filter = self.leaves_index_to_cache(family, file);
         // An opening that fails keeps the filter for the next one.
@@ -288,14 +292,20 @@ impl Tables {
     }
 
     /// Opens a file that the MANIFEST names.
-    fn open_table_file(&self, file: &TableFile, mode: IoMode) -> Result<Arc<dyn RandomAccessFile>> {
-        let (path, temperature) = (file.path(), file.meta.temperature);
-        match self.files.open(&path, mode, temperature) {
+    fn open_table_file(
+        &self,
+        family: &Family,
+        file: &TableFile,
+        mode: IoMode,
+    ) -> Result<Arc<dyn RandomAccessFile>> {
+        let path = file.path();
+        let temperatures = (file.meta.temperature, family.options.load().default_temperature);
+        match self.files.open_table(&path, mode, temperatures) {
             // LevelDB's name for the same thing.
             Err(error) if error.is_not_found() => {
                 let ldb = path.with_extension("ldb");
-                let opened =
-                    self.files.open(&ldb, mode, temperature).map_err(|_| of_named_file(error))?;
+                let opened = self.files.open_table(&ldb, mode, temperatures);
+                let opened = opened.map_err(|_| of_named_file(error))?;
                 file.note_leveldb_name();
                 Ok(opened)
             }
@@ -323,6 +333,7 @@ impl Tables {
     pub(in crate::db) fn limit_open_files(&self, max_open_files: i32) {
         let files = usize::try_from(max_open_files).ok();
         self.files
+            .pool()
             .set_capacity(files.map(|files| files.max(OPEN_FILES_AT_LEAST) - OPEN_FILES_RESERVED));
     }
 
@@ -338,11 +349,12 @@ impl Tables {
         let Some(ReadThrough { directly, limit, ahead }) = through else {
             return Ok(table.iter(settings.clone()));
         };
-        let mode = if *directly { IoMode::Direct } else { self.mode };
-        if mode == self.mode && limit.is_none() && ahead.is_none() {
+        let shared = self.files.mode();
+        let mode = if *directly { IoMode::Direct } else { shared };
+        if mode == shared && limit.is_none() && ahead.is_none() {
             return Ok(table.iter(settings.clone()));
         }
-        let own = self.open_table_file(file, mode)?;
+        let own = self.open_table_file(family, file, mode)?;
         let file = match limit {
             Some(limit) => limit.limit_reads(own),
             None => own,
@@ -352,7 +364,7 @@ impl Tables {
 
     /// Whether all reads go around the system's cache.
     pub(in crate::db) fn reads_directly(&self) -> bool {
-        self.mode.is_direct()
+        self.files.mode().is_direct()
     }
 
     /// Whether the file that a blob file was written through may stay open for its readers.
@@ -361,12 +373,12 @@ impl Tables {
         written: &dyn RandomAccessFile,
     ) -> bool {
         // One written around the system's cache has to be read so, too.
-        !self.files.is_limited() && (!written.is_direct() || self.reads_directly())
+        !self.files.pool().is_limited() && (!written.is_direct() || self.reads_directly())
     }
 
     /// Opens a blob file that is complete for reading.
     pub(in crate::db) fn open_file(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
-        self.files.open(path, self.mode, Temperature::UNKNOWN)
+        self.files.open(path, self.files.mode())
     }
 
     /// The reader of a blob file; opened at its first use.
@@ -391,7 +403,7 @@ impl Tables {
         number: FileNumber,
     ) -> Result<BlobFileReader> {
         let path = family.paths.blob(number);
-        let opened = self.files.open(&path, IoMode::Direct, Temperature::UNKNOWN);
+        let opened = self.files.open(&path, IoMode::Direct);
         let file = opened.map_err(of_named_file)?;
         Ok(BlobFileReader::open(file, family.id)?.with_order(family.order.keys()))
     }
@@ -406,8 +418,7 @@ impl Tables {
         if let Some(reader) = self.blob_files.lock().get(&number) {
             return Ok(reader.clone());
         }
-        let file =
-            self.files.open(&family.paths.blob(number), IoMode::Buffered, Temperature::UNKNOWN)?;
+        let file = self.files.open(&family.paths.blob(number), IoMode::Buffered)?;
         let reader = Arc::new(
             BlobFileReader::open_unsealed(file, family.id)?.with_order(family.order.keys()),
         );
@@ -470,5 +481,6 @@ pub(in crate::db) mod caches;
 pub(in crate::db) mod damage_reports;
 pub(in crate::db) mod level_files;
 pub(in crate::db) mod live_cursors;
+mod shared_files;
 #[cfg(test)]
 mod tests;

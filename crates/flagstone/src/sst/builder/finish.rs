@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::base::compression::CompressionType;
 use crate::base::{
     Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PACKED_SIZE, RangeTombstone, Result,
-    ValueType, timestamp,
+    SequenceNumber, ValueType, WriteTimes, timestamp,
 };
 
 use super::super::block::{Block, BlockBuilder};
@@ -67,6 +67,7 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     let (collected, needs_compaction) = builder.collectors.finish();
     builder.properties.raw.extend(collected);
     set_timestamps(&mut builder.properties, builder.bounds.stamps.as_ref());
+    set_write_times(&mut builder.properties, settings, builder.bounds.sequences);
     fill_properties(&mut builder.properties, settings, &builder.writer, flavor, sizes, tail_start);
     meta.push((meta_name::PROPERTIES, builder.writer.write_raw(&builder.properties.encode())?));
     let metaindex = builder.writer.write_raw(&encode_metaindex(meta))?;
@@ -93,6 +94,18 @@ fn set_timestamps(properties: &mut TableProperties, stamps: Option<&Stamps>) {
     if let Some((oldest, newest)) = stamps.and_then(Stamps::ends) {
         properties.set(name::TIMESTAMP_MIN, oldest);
         properties.set(name::TIMESTAMP_MAX, newest);
+    }
+}
+
+fn set_write_times(
+    properties: &mut TableProperties,
+    settings: &TableBuilderSettings,
+    (smallest, largest): (SequenceNumber, SequenceNumber),
+) {
+    let Some(all) = &settings.write_times else { return };
+    let own = all.about(smallest, largest).limited(WriteTimes::TABLE_MAX);
+    if !own.is_empty() {
+        properties.set(name::WRITE_TIMES, &own.encode());
     }
 }
 

@@ -487,7 +487,7 @@ fn show(plan: &CompactionPlan) -> String {
     if plan.bottommost {
         out += ", bottommost";
     }
-    if plan.temperature.is_known() {
+    if plan.rewrites() && plan.temperature.is_known() {
         write!(out, ", {}", plan.temperature).unwrap();
     }
     if !plan.emptied.is_empty() {

@@ -30,7 +30,7 @@ use crate::base::{
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
     CompactionPlan, CompactionReason, DeletedRanges, LeveledSettings, Merging, PickContext,
-    RunningCompaction,
+    RunningCompaction, TableTemperatures,
 };
 use crate::manifest::{
     BlobFileAddition, BlobFileGarbage, BlobReferences, CompactCursor, EntryStats, FileMetadata,
@@ -219,6 +219,7 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         },
         ttl_seconds: arguments.get("ttl", 0),
         periodic_compaction_seconds: arguments.get("periodic", 0),
+        preserved_seconds: arguments.get("preserved", 0),
         deletion_compaction_delay: arguments.get("delay", 0),
         max_space_amplification: arguments.get("space", 0.0),
         burst_space_amplification: arguments.get("burst", arguments.get("space", 0.0)),
@@ -231,6 +232,10 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         compression: CompressionType::Lz4,
         compression_per_level: arguments.text("compression").map_or(Vec::new(), compressions),
         bottommost_compression: arguments.text("bottommost").and_then(compression_named),
+        temperatures: TableTemperatures {
+            default: arguments.text("written").map(temperature).unwrap_or_default(),
+            last_level: arguments.text("last-level").map(temperature).unwrap_or_default(),
+        },
     }
 }
 

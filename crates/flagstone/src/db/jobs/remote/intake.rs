@@ -25,7 +25,7 @@ use crate::db::jobs::remote::{check_wanted, order, sums};
 use crate::db::tables::tombstones_of;
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::output::JobOutput;
-use crate::env::{FileSystem, IoMode, NewNames, copy_unsynced};
+use crate::env::{FileSystem, IoMode, NewNames, copy_unsynced, hint_temperature};
 use crate::manifest::FileMetadata;
 use crate::options::BackgroundErrorReason;
 use crate::sst::{IterSettings, Table, TableReadSettings};
@@ -154,9 +154,7 @@ impl Intake<'_> {
         let new = || context.names.before_making(directory);
         self.names.entry(directory.to_path_buf()).or_insert_with(new);
         let source = self.source.join(target.file_name().unwrap_or_default());
-        if self.job.plan.temperature.is_known() {
-            fs.advise(target, self.job.plan.temperature);
-        }
+        hint_temperature(fs, target, self.job.plan.temperature);
         check_size(fs, &source, expected.size)?;
         let is_moved = fs.rename(&source, target).is_ok();
         let taken = TakenFile { target: target.to_path_buf(), source, is_copy: !is_moved };

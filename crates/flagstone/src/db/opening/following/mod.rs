@@ -241,14 +241,15 @@ impl Tail {
         let account = Arc::new(MemoryAccount::default());
         let arenas = Arc::new(ArenaPool::accounted(0, account.clone()));
         let budget = BudgetRule::new(&options.db, true).with_arenas(&arenas);
-        let tables = Arc::new(Tables::new(&options, account, budget));
+        let statistics = Arc::default();
+        let tables = Arc::new(Tables::new(&options, account, budget, &statistics));
         Ok(Self {
             path: path.to_path_buf(),
             options,
             choice,
             files,
             links,
-            shared: Shared { tables, arenas, statistics: Arc::default() },
+            shared: Shared { tables, arenas, statistics },
             manifest,
             wals: WalTail::default(),
             memtables: BTreeMap::new(),

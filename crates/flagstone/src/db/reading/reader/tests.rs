@@ -38,7 +38,8 @@ impl World {
         );
         let options = Options { env: Env::memory(), ..Options::default() };
         let budget = BudgetRule::new(&options.db, true);
-        let tables = Arc::new(Tables::new(&options, Arc::new(MemoryAccount::default()), budget));
+        let account = Arc::new(MemoryAccount::default());
+        let tables = Arc::new(Tables::new(&options, account, budget, &Arc::default()));
         let snapshots = SnapshotList::new();
         let reader = Reader::new(tables, snapshots.clone(), Arc::default(), owner);
         Self { reader, snapshots, family, memtable }
