@@ -1,6 +1,5 @@
-/* Threads that share a database with callbacks: its only argument is an empty directory. Under a
-   sanitizer (scripts/sanitize-capi) it shows races. Each check ends the program with the line that
-   failed. */
+/* Threads that share a database with callbacks: its only argument is an empty directory. Each check
+   ends the program with the line that failed. */
 
 #include <pthread.h>
 #include <stdatomic.h>
