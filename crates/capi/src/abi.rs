@@ -1,4 +1,5 @@
-//! Where C's pointers become Rust's references. All unsafe code of the crate is here.
+//! Where C's pointers become Rust's references. Longer than usual: all unsafe code of the crate is
+//! here.
 //!
 //! Parameters of functions have types of this module that are pointers to C. Each has a `get`,
 //! which says so if the pointer cannot be right. Beyond that the proofs rest on what the header
@@ -8,8 +9,10 @@
 //! Any number of threads may share a database, a family, options and caches through `Ref`;
 //! iterators, batches, transactions and writers, which are not `Sync`, belong to one at a time.
 //!
-//! An object begins with a tag in debug builds. The last 4,096 that were destroyed stay in
-//! quarantine, with another tag, so that the check of a pointer to them reads no freed memory.
+//! An object begins with a pointer, as RocksDB's do: there to the C++ object, here to itself
+//! (`include/rocksdb/rust_rocksdb.h`). In debug builds a tag follows. The last 4,096 objects that
+//! were destroyed stay in quarantine, with another tag, so that the check of a pointer to them
+//! reads no freed memory.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem::ManuallyDrop;
@@ -30,6 +33,11 @@ pub trait Handle: Sized {
     /// same layout, where a plain one is asked for.
     #[cfg(debug_assertions)]
     const KIND: &'static str = Self::NAME;
+
+    /// Whether RocksDB's object would hold something. One that does not begins with NULL.
+    fn holds(&self) -> bool {
+        true
+    }
 }
 
 /// Gives types their names.
@@ -45,6 +53,7 @@ pub(crate) use handles;
 /// An object in memory.
 #[repr(C)]
 pub struct Tagged<T> {
+    held: *const c_void,
     #[cfg(debug_assertions)]
     tag: std::sync::atomic::AtomicU64,
     value: ManuallyDrop<T>,
@@ -65,29 +74,32 @@ const fn tag_of(name: &str) -> u64 {
     hash
 }
 
-/// A new object of C's. It lives until [`Own::get`] takes it.
-pub fn make<T: Handle>(value: T) -> *mut Tagged<T> {
-    Box::into_raw(Box::new(Tagged {
-        #[cfg(debug_assertions)]
-        tag: tag_of(T::KIND).into(),
-        value: ManuallyDrop::new(value),
-    }))
-}
-
-/// An object that C frees as plain memory. Its value must own nothing.
-pub fn make_lent<T: Handle>(value: T) -> *mut Tagged<T> {
+/// Writes a new object.
+fn place<T: Handle>(value: T, memory: *mut Tagged<T>) -> *mut Tagged<T> {
+    let held = if value.holds() { memory.cast_const().cast() } else { std::ptr::null() };
     let tagged = Tagged {
+        held,
         #[cfg(debug_assertions)]
         tag: tag_of(T::KIND).into(),
         value: ManuallyDrop::new(value),
     };
+    // SAFETY: both callers allocated memory of this size, aligned for it.
+    unsafe { memory.write(tagged) };
+    memory
+}
+
+/// A new object of C's. It lives until [`Own::get`] takes it.
+pub fn make<T: Handle>(value: T) -> *mut Tagged<T> {
+    place(value, Box::into_raw(Box::<Tagged<T>>::new_uninit()).cast())
+}
+
+/// An object that C frees as plain memory. Its value must own nothing.
+pub fn make_lent<T: Handle>(value: T) -> *mut Tagged<T> {
     const { assert!(align_of::<Tagged<T>>() <= align_of::<usize>()) };
     // SAFETY: malloc may be called with any size; its result is checked.
     let memory = unsafe { libc::malloc(size_of::<Tagged<T>>()) }.cast::<Tagged<T>>();
     assert!(!memory.is_null(), "out of memory");
-    // SAFETY: new memory of that size, aligned for anything.
-    unsafe { memory.write(tagged) };
-    memory
+    place(value, memory)
 }
 
 /// A pointer to what another object owns, for as long as C must keep that object.
@@ -119,7 +131,7 @@ fn check<T: Handle>(pointer: *const Tagged<T>) -> Result<()> {
     #[cfg(debug_assertions)]
     {
         // SAFETY: by the module's contract the pointer came from `make` for some type, all of which
-        // begin with a tag; what was destroyed is in quarantine.
+        // have a tag at the same place; what was destroyed is in quarantine.
         let tag = unsafe { (*pointer).tag.load(std::sync::atomic::Ordering::Acquire) };
         if tag == DESTROYED {
             let name = T::NAME;

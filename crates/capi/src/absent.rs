@@ -7,6 +7,7 @@ use flagstone_rocksdb as rdb;
 use crate::abi::{Mut, Result, Tagged, handles};
 use crate::api::{c_api, destroys};
 use crate::cache::{CacheOptions, ClockCacheOptions};
+use crate::compaction_service::Override;
 use crate::db::Db;
 use crate::options::Options;
 
@@ -45,6 +46,10 @@ c_api! {
 
     fn rocksdb_options_add_table_properties_collector_factory(
         _o: &mut Options, _factory: ?CollectorFactory
+    ) {}
+
+    fn rocksdb_compaction_service_options_override_add_table_properties_collector_factory(
+        _o: &mut Override, _factory: ?CollectorFactory
     ) {}
 
     fn rocksdb_delete_file(_db: Mut<Db>, name: cstr) {

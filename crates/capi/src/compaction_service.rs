@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
+use flagstone::options::StatisticsReceiver;
 use flagstone::{
     CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
     CompactionServiceOptionsOverride, CompactionServiceScheduleResponse, open_and_compact,
@@ -151,6 +152,7 @@ pub struct Override {
     options: Options,
     has_tables: bool,
     settings: Vec<(String, String)>,
+    statistics: Option<StatisticsReceiver>,
 }
 
 impl Override {
@@ -167,6 +169,7 @@ impl Override {
             engine.comparator = None;
         }
         engine.settings.clone_from(&self.settings);
+        engine.statistics.clone_from(&self.statistics);
         Ok(engine)
     }
 }
@@ -341,7 +344,8 @@ c_api! {
         match o {
             Some(o) => {
                 let options = o.clone();
-                make(Override { options, has_tables: true, settings: Vec::new() })
+                let statistics = options.rdb.statistics_receiver();
+                make(Override { options, has_tables: true, settings: Vec::new(), statistics })
             }
             None => std::ptr::null_mut(),
         }
@@ -413,6 +417,14 @@ c_api! {
     ) {
         if let Some(listener) = listener {
             o.options.rdb.db.listeners.push(listener.engine());
+        }
+    }
+
+    fn rocksdb_compaction_service_options_override_set_statistics(
+        o: &mut Override, counted: ?Options
+    ) {
+        if let Some(counted) = counted {
+            o.statistics = counted.rdb.statistics_receiver();
         }
     }
 

@@ -10,8 +10,8 @@ use flagstone_rocksdb as rdb;
 use flagstone_rocksdb::parts::{Access, Store, open_store, repair_database};
 
 use crate::abi::{
-    self, Array, Out, Ref, Tagged, Text, copied, copied_array, copied_text, count, handles, make,
-    returned,
+    self, Array, ErrorSlot, Out, Ref, Tagged, Text, copied, copied_array, copied_text, count,
+    handles, make, returned,
 };
 use crate::api::{c_api, destroys};
 use crate::cache::Cache;
@@ -263,17 +263,21 @@ c_api! {
     }
 
     fn rocksdb_create_column_families(
-        db: &Db, options: &Options, len: i32, names: Array<Text>, made: Out<usize>, error
+        db: Ref<Db>, options: Ref<Options>, len: i32, names: Array<Text>, made: Out<usize>,
+        errptr: ErrorSlot
     ) -> *mut *mut Tagged<Family> {
-        made.set(0);
-        let options = options.rdb.engine_family()?;
-        let create = |name: &Text| -> abi::Result<Family> {
-            Ok(Family { engine: db.store.create_family(name.utf8()?, &options)? })
-        };
-        let names = names.slice(count(len))?;
-        let families: Vec<_> = names.iter().map(create).collect::<abi::Result<_>>()?;
+        // One after the other: the caller gets those before the first that fails.
+        let mut families = Vec::new();
+        errptr.guard(|| {
+            let (db, options) = (db.get()?, options.get()?.rdb.engine_family()?);
+            for name in names.slice(count(len))? {
+                let engine = db.store.create_family(name.utf8()?, &options)?;
+                families.push(make(Family { engine }));
+            }
+            Ok(())
+        });
         made.set(families.len());
-        copied_array(&families.into_iter().map(make).collect::<Vec<_>>())
+        copied_array(&families)
     }
 
     fn rocksdb_create_column_families_destroy(list: Array<*mut Tagged<Family>>) {

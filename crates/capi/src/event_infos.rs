@@ -1,12 +1,12 @@
 //! What listeners are told of files, memtables, errors and stalls.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flagstone::reports::{
-    self, BlobFileInfo, BlobGarbageInfo, IngestionInfo, StallCondition, TableInfo,
+    self, BlobFileInfo, BlobGarbageInfo, IngestionInfo, StallCondition, TableInfo, WriteStallInfo,
 };
 use flagstone_rocksdb as rdb;
 
@@ -98,33 +98,54 @@ impl IngestedInfo {
 /// A memtable.
 pub struct MemtableInfo(pub reports::MemtableInfo);
 
-/// Whether writers are held up.
-pub struct Stall(#[expect(dead_code, reason = "C has nothing to look at it")] StallCondition);
-
 /// What holds writers up, before and now.
 pub struct StallInfo {
-    before: Part<Stall>,
-    now: Part<Stall>,
+    family: String,
+    before: c_int,
+    now: c_int,
 }
 
 impl StallInfo {
     /// The change as C sees it.
-    pub fn of(before: StallCondition, now: StallCondition) -> Self {
-        Self { before: Part::new(Stall(before)), now: Part::new(Stall(now)) }
+    pub fn of(stall: &WriteStallInfo) -> Self {
+        let family = stall.family_name.clone().unwrap_or_default();
+        Self { family, before: stall_number(stall.before), now: stall_number(stall.now) }
+    }
+}
+
+/// RocksDB's number of a condition. The header has no function that looks at one: bindings read the
+/// `int` that the pointer is to.
+fn stall_number(condition: StallCondition) -> c_int {
+    match condition {
+        StallCondition::Delayed => 0,
+        StallCondition::Stopped => 1,
+        StallCondition::Normal => 2,
     }
 }
 
 /// An error, until a listener resets it.
-pub struct Status(Mutex<Option<rdb::Error>>);
+pub struct Status {
+    error: Mutex<Option<rdb::Error>>,
+    is_fatal: bool,
+}
 
 impl Status {
-    /// This one.
-    pub fn of(error: rdb::Error) -> Self {
-        Self(Mutex::new(Some(error)))
+    /// This one; only reopening helps if it `is_fatal`.
+    pub fn of(error: &flagstone::Error, is_fatal: bool) -> Self {
+        Self { error: Mutex::new(Some(error.clone().into())), is_fatal }
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<rdb::Error>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.error.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As RocksDB numbers `Status::Severity`: no error, a hard one, a fatal one.
+    fn severity(&self) -> u8 {
+        match (self.slot().is_some(), self.is_fatal) {
+            (false, _) => 0,
+            (true, false) => 2,
+            (true, true) => 3,
+        }
     }
 }
 
@@ -134,7 +155,6 @@ handles! {
     BlobGarbage = "blob_file_garbage_info",
     IngestedInfo = "externalfileingestioninfo",
     MemtableInfo = "memtableinfo",
-    Stall = "writestallcondition",
     StallInfo = "writestallinfo",
     Status = "status_ptr",
 }
@@ -240,22 +260,27 @@ c_api! {
         lend(&[], len)
     }
 
-    fn rocksdb_writestallinfo_cf_name(_info: &StallInfo, len: Out<usize>) -> *const c_char {
-        lend(&[], len)
+    fn rocksdb_writestallinfo_cf_name(info: &StallInfo, len: Out<usize>) -> *const c_char {
+        lend(info.family.as_bytes(), len)
     }
 
-    fn rocksdb_writestallinfo_cur(info: &StallInfo) -> *const Tagged<Stall> {
-        info.now.pointer()
+    fn rocksdb_writestallinfo_cur(info: &StallInfo) -> *const c_int {
+        &raw const info.now
     }
 
-    fn rocksdb_writestallinfo_prev(info: &StallInfo) -> *const Tagged<Stall> {
-        info.before.pointer()
+    fn rocksdb_writestallinfo_prev(info: &StallInfo) -> *const c_int {
+        &raw const info.before
     }
 
     fn rocksdb_status_ptr_get_error(status: &Status, error) {
         let error = status.slot().clone();
         error.map_or(Ok(()), Err)?;
     }
+
+    fn rocksdb_status_ptr_get_severity(status: &Status) -> u8 {
+        status.severity()
+    }
+
     fn rocksdb_reset_status(status: &Status) {
         *status.slot() = None;
     }

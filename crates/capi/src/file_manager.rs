@@ -3,7 +3,7 @@
 use flagstone::options::FileChecksumGenFactory;
 use flagstone_rocksdb as rdb;
 
-use crate::abi::{Tagged, handles, make};
+use crate::abi::{Result, Tagged, handles, make};
 use crate::api::{c_api, destroys};
 use crate::calls::ReadOptions;
 use crate::db::Db;
@@ -21,6 +21,18 @@ handles! { SstFileManager = "sst_file_manager", FileChecksums = "file_checksum_g
 destroys! {
     rocksdb_sst_file_manager_destroy: SstFileManager,
     rocksdb_file_checksum_gen_factory_destroy: FileChecksums,
+}
+
+/// Compares whole files with the checksums that the MANIFEST has.
+///
+/// # Errors
+/// `InvalidArgument` in a database that records none; `Corruption`.
+fn verify_file_checksums(db: &Db) -> Result<()> {
+    if db.engine().options().file_checksum_gen_factory == FileChecksumGenFactory::None {
+        let message = "the database has no file_checksum_gen_factory";
+        return Err(rdb::Error::invalid_argument(message));
+    }
+    Ok(db.engine().verify_file_checksums()?)
 }
 
 c_api! {
@@ -96,10 +108,10 @@ c_api! {
     }
 
     fn rocksdb_verify_file_checksums(db: &Db, error) {
-        db.engine().verify_file_checksums()?
+        verify_file_checksums(db)?;
     }
 
     fn rocksdb_verify_file_checksums_with_options(db: &Db, _options: &ReadOptions, error) {
-        db.engine().verify_file_checksums()?
+        verify_file_checksums(db)?;
     }
 }

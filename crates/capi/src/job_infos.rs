@@ -71,6 +71,9 @@ fn is_aborted(outcome: &flagstone::Result<()>) -> bool {
     outcome.as_ref().is_err_and(|error| error.subcode() == SubCode::CompactionAborted)
 }
 
+/// The largest sequence number, which is RocksDB's smallest of no entry.
+const SEQUENCE_MAX: u64 = (1 << 56) - 1;
+
 /// A flush.
 pub struct FlushInfo {
     job: JobInfo,
@@ -86,7 +89,7 @@ impl FlushInfo {
         let properties = table.and_then(|table| table.properties.clone()).unwrap_or_default();
         Self {
             path: table.map_or(Vec::new(), |table| path_bytes(&table.path).to_vec()),
-            properties: Part::new(Properties::of(properties)),
+            properties: Part::new(Properties::of(properties).with_seqnos(table)),
             blobs: blobs_of(job),
             job: job.clone(),
         }
@@ -226,7 +229,8 @@ c_api! {
     }
 
     fn rocksdb_flushjobinfo_triggered_writes_slowdown(info: &FlushInfo) -> u8 {
-        (info.job.stats.stall == StallCondition::Delayed).into()
+        // What stops writers is beyond what slows them down.
+        (info.job.stats.stall != StallCondition::Normal).into()
     }
 
     fn rocksdb_flushjobinfo_triggered_writes_stop(info: &FlushInfo) -> u8 {
@@ -234,7 +238,7 @@ c_api! {
     }
 
     fn rocksdb_flushjobinfo_smallest_seqno(info: &FlushInfo) -> u64 {
-        info.table().map_or(0, |table| table.smallest_seqno)
+        info.table().map_or(SEQUENCE_MAX, |table| table.smallest_seqno)
     }
 
     fn rocksdb_flushjobinfo_largest_seqno(info: &FlushInfo) -> u64 {

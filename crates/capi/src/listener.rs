@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use flagstone::SstPartitionerFixedPrefixFactory;
 use flagstone::reports::{
-    BackgroundErrorReason, IngestionInfo, JobInfo, StallCondition, SubcompactionInfo,
+    BackgroundErrorReason, ErrorRecoveryInfo, IngestionInfo, JobInfo, SubcompactionInfo,
+    WriteStallInfo,
 };
 use flagstone::{EventListener, reports};
-use flagstone_rocksdb as rdb;
 
 use crate::abi::{Destructor, Handle, Own, State, Tagged, calling, handles, make, or_abort};
 use crate::api::{c_api, destroys};
@@ -23,6 +23,9 @@ type OfDb<T> = Option<extern "C-unwind" fn(*mut c_void, *mut Tagged<Db>, *const 
 type Of<T> = Option<extern "C-unwind" fn(*mut c_void, *const Tagged<T>)>;
 /// Is told of an error: its reason, and what it is.
 type OnError = Option<extern "C-unwind" fn(*mut c_void, u32, *const Tagged<Status>)>;
+/// Is told that writes are accepted again after an error, and NULL; or why they are not.
+type OnRecovered =
+    Option<extern "C-unwind" fn(*mut c_void, *const Tagged<Status>, *const Tagged<Status>)>;
 
 /// A program's callbacks. Any may be NULL.
 struct Callbacks {
@@ -37,6 +40,19 @@ struct Callbacks {
     error: OnError,
     stall: Of<StallInfo>,
     sealed: Of<MemtableInfo>,
+    recovery_begin: OnError,
+    recovery_end: OnRecovered,
+}
+
+/// As RocksDB numbers them.
+fn number_of(reason: BackgroundErrorReason) -> u32 {
+    match reason {
+        BackgroundErrorReason::Compaction => 1,
+        BackgroundErrorReason::Write => 2,
+        BackgroundErrorReason::Memtable => 3,
+        BackgroundErrorReason::Manifest => 4,
+        _ => 0,
+    }
 }
 
 impl Callbacks {
@@ -44,6 +60,20 @@ impl Callbacks {
         if let Some(callback) = callback {
             let info = Part::new(info());
             calling("a listener", || callback(self.state.pointer(), info.pointer()));
+        }
+    }
+
+    fn tell_of_error(
+        &self,
+        callback: OnError,
+        reason: BackgroundErrorReason,
+        error: &flagstone::Error,
+        is_fatal: bool,
+    ) {
+        if let Some(callback) = callback {
+            let status = Part::new(Status::of(error, is_fatal));
+            let (state, reason) = (self.state.pointer(), number_of(reason));
+            calling("a listener", || callback(state, reason, status.pointer()));
         }
     }
 
@@ -89,22 +119,25 @@ impl EventListener for Callbacks {
         &self,
         reason: BackgroundErrorReason,
         error: &flagstone::Error,
-        _is_fatal: bool,
+        is_fatal: bool,
     ) {
-        let Some(callback) = self.error else { return };
-        let number = match reason {
-            BackgroundErrorReason::Compaction => 1,
-            BackgroundErrorReason::Write => 2,
-            BackgroundErrorReason::Memtable => 3,
-            BackgroundErrorReason::Manifest => 4,
-            _ => 0,
-        };
-        let status = Part::new(Status::of(rdb::Error::from(error.clone())));
-        calling("a listener", || callback(self.state.pointer(), number, status.pointer()));
+        self.tell_of_error(self.error, reason, error, is_fatal);
     }
 
-    fn on_stall_conditions_changed(&self, before: StallCondition, now: StallCondition) {
-        self.tell(self.stall, || StallInfo::of(before, now));
+    fn on_error_recovery_begin(&self, reason: BackgroundErrorReason, error: &flagstone::Error) {
+        self.tell_of_error(self.recovery_begin, reason, error, false);
+    }
+
+    fn on_error_recovery_end(&self, recovery: &ErrorRecoveryInfo) {
+        let Some(callback) = self.recovery_end else { return };
+        let earlier = Part::new(Status::of(&recovery.earlier, false));
+        let now = recovery.now.as_ref().map(|error| Part::new(Status::of(error, true)));
+        let now = now.as_ref().map_or(std::ptr::null(), Part::pointer);
+        calling("a listener", || callback(self.state.pointer(), earlier.pointer(), now));
+    }
+
+    fn on_stall_conditions_changed(&self, stall: &WriteStallInfo) {
+        self.tell(self.stall, || StallInfo::of(stall));
     }
 
     fn on_memtable_sealed(&self, memtable: &reports::MemtableInfo) {
@@ -154,7 +187,18 @@ c_api! {
         make(Listener(Arc::new(Callbacks {
             state, flush_begin, flush_completed, compaction_begin, compaction_completed,
             part_begin, part_completed, ingested, error: error_of, stall, sealed,
+            recovery_begin: None, recovery_end: None,
         })))
+    }
+
+    fn rocksdb_eventlistener_set_error_recovery(
+        listener: &mut Listener, begin: OnError, end: OnRecovered
+    ) {
+        // It is shared only when it is given away.
+        if let Some(callbacks) = Arc::get_mut(&mut listener.0) {
+            callbacks.recovery_begin = begin;
+            callbacks.recovery_end = end;
+        }
     }
 
     fn rocksdb_options_add_eventlistener(o: &mut Options, listener: Own<Listener>) {

@@ -50,6 +50,8 @@ c_api! {
             // The callback may write to its message.
             let mut message = message.as_bytes().to_vec();
             let (bytes, len) = (message.as_mut_ptr().cast::<c_char>(), message.len());
+            // RocksDB's callback logger is told of what heads a log as of any other message.
+            let level = if level == rdb::LogLevel::Header { rdb::LogLevel::Info } else { level };
             calling("a logger", || callback(state.pointer(), level as c_uint, bytes, len));
         };
         make(Logger(rdb::InfoLogger::new_callback_logger(log_level(level), log)))

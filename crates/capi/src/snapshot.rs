@@ -2,7 +2,7 @@
 
 use flagstone::base;
 
-use crate::abi::{Lent, Tagged, handles, make};
+use crate::abi::{Handle, Lent, Tagged, make};
 use crate::api::c_api;
 use crate::db::Db;
 
@@ -13,7 +13,13 @@ pub struct Snapshot {
     pub(crate) lent: Lent<base::Snapshot>,
 }
 
-handles! { Snapshot = "snapshot", }
+impl Handle for Snapshot {
+    const NAME: &'static str = "rocksdb_snapshot_t";
+
+    fn holds(&self) -> bool {
+        self.engine().is_some()
+    }
+}
 
 impl Snapshot {
     /// A new one.

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::sync::Arc;
 
-use flagstone::reports::TableProperties;
+use flagstone::reports::{TableInfo, TableProperties};
 
 use crate::abi::{Out, handles};
 use crate::api::c_api;
@@ -21,6 +21,8 @@ pub struct Properties {
     table: Arc<TableProperties>,
     /// Those that are not the engine's.
     user: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The smallest and the largest sequence number, of a table that a job wrote.
+    seqnos: Option<(u64, u64)>,
 }
 
 impl Properties {
@@ -28,7 +30,20 @@ impl Properties {
     pub fn of(table: Arc<TableProperties>) -> Self {
         let user = table.user_properties();
         let user = user.map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
-        Self { table, user }
+        Self { table, user, seqnos: None }
+    }
+
+    /// With the sequence numbers of the table, which it does not record itself.
+    pub fn with_seqnos(self, table: Option<&TableInfo>) -> Self {
+        Self { seqnos: table.map(|table| (table.smallest_seqno, table.largest_seqno)), ..self }
+    }
+
+    fn smallest_seqno(&self) -> Option<u64> {
+        self.seqnos.map(|(smallest, _)| smallest).or_else(|| self.found(SMALLEST_SEQNO))
+    }
+
+    fn largest_seqno(&self) -> Option<u64> {
+        self.seqnos.map(|(_, largest)| largest).or_else(|| self.found(LARGEST_SEQNO))
     }
 
     fn number(&self, name: &str) -> u64 {
@@ -260,19 +275,19 @@ c_api! {
     }
 
     fn rocksdb_table_properties_key_smallest_seqno(info: &Properties) -> u64 {
-        info.found(SMALLEST_SEQNO).unwrap_or(u64::MAX)
+        info.smallest_seqno().unwrap_or(u64::MAX)
     }
 
     fn rocksdb_table_properties_has_key_smallest_seqno(info: &Properties) -> u8 {
-        info.found(SMALLEST_SEQNO).is_some().into()
+        info.smallest_seqno().is_some().into()
     }
 
     fn rocksdb_table_properties_key_largest_seqno(info: &Properties) -> u64 {
-        info.found(LARGEST_SEQNO).unwrap_or(u64::MAX)
+        info.largest_seqno().unwrap_or(u64::MAX)
     }
 
     fn rocksdb_table_properties_has_key_largest_seqno(info: &Properties) -> u8 {
-        info.found(LARGEST_SEQNO).is_some().into()
+        info.largest_seqno().is_some().into()
     }
 
     fn rocksdb_table_properties_seqno_to_time_mapping(

@@ -84,6 +84,10 @@ impl Db {
 
 #[cfg(not(before_9))]
 c_api! {
+    fn rocksdb_resume(db: &Db, error) {
+        db.engine().resume()?;
+    }
+
     fn rocksdb_enable_file_deletions(db: &Db, error) {
         db.engine().enable_file_deletions(false)?;
     }

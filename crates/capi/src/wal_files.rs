@@ -64,10 +64,12 @@ impl InArchive for EngineFile {
     }
 }
 
-/// A WAL that was archived or removed between the list and the look into it is left out.
+/// A WAL that was archived or removed between the list and the look into it is left out, as is one
+/// that has no record.
 fn present(file: flagstone::Result<WalFile>) -> Result<Option<WalFile>> {
     match file {
         Err(error) if error.is_not_found() => Ok(None),
+        Ok(file) if file.start_sequence == 0 => Ok(None),
         file => Ok(Some(file?)),
     }
 }

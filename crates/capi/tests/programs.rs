@@ -10,10 +10,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Compiles tests/c/NAME.c.
+/// Compiles tests/c/NAME.c, or NAME.cc.
 fn compile(name: &str, to: &Path) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
-    compile_source(&sources.join(name).with_extension("c"), name, to)
+    let source = sources.join(name).with_extension("cc");
+    let is_cpp = source.exists();
+    compile_source(&if is_cpp { source } else { source.with_extension("c") }, name, to)
 }
 
 /// Compiles a source, in a directory in which the library has the name that it is linked by.
@@ -26,8 +28,10 @@ fn compile_source(source: &Path, name: &str, to: &Path) -> PathBuf {
         }
     }
     let program = to.join(name);
-    let status = Command::new("cc")
-        .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-I"])
+    let is_cpp = source.extension().is_some_and(|extension| extension == "cc");
+    let (compiler, standard) = if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=c11") };
+    let status = Command::new(compiler)
+        .args([standard, "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-I"])
         .arg(package.join("include"))
         .arg(source)
         .arg("-o")
@@ -37,7 +41,7 @@ fn compile_source(source: &Path, name: &str, to: &Path) -> PathBuf {
         .arg("-lrocksdb")
         .status()
         .unwrap();
-    assert!(status.success(), "{name}.c does not compile");
+    assert!(status.success(), "{} does not compile", source.display());
     program
 }
 
@@ -65,6 +69,16 @@ fn programs_use_the_rarer_groups() {
 #[test]
 fn a_program_has_a_compaction_service() {
     goes_through("remote");
+}
+
+#[test]
+fn an_extension_in_cpp_finds_what_it_takes_objects_for() {
+    goes_through("extension");
+}
+
+#[test]
+fn threads_of_a_program_share_a_database_with_callbacks() {
+    goes_through("threads");
 }
 
 fn goes_through(name: &str) {

@@ -11,7 +11,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem};
 use flagstone::options::{
     BackgroundErrorReason, CompactRangeOptions, EventListener, FileCreationInfo, FileInfo, JobInfo,
-    Options, StallCondition,
+    Options, WriteStallInfo,
 };
 use parking_lot::Mutex;
 use testkit::{Call, FaultFs, Injection, Plan, Sort, steps};
@@ -55,8 +55,10 @@ impl EventListener for Diary {
         self.note(format!("recovered from {:?}", earlier.subcode()));
     }
 
-    fn on_stall_conditions_changed(&self, before: StallCondition, now: StallCondition) {
-        self.note(format!("{before:?} to {now:?}"));
+    fn on_stall_conditions_changed(&self, stall: &WriteStallInfo) {
+        let WriteStallInfo { family_name, before, now, .. } = stall;
+        let name = family_name.as_deref().unwrap_or("all families");
+        self.note(format!("{before:?} to {now:?}: {name}"));
     }
 
     fn on_table_file_created(&self, file: &FileCreationInfo) {
@@ -177,7 +179,7 @@ fn held_up_writers_are_told_of() {
     let told = diary.read();
     let stalls: Vec<_> =
         told.iter().filter(|line| line.contains(" to ") && line.contains("Normal")).collect();
-    assert_eq!(stalls, ["Normal to Stopped", "Stopped to Normal"], "{told:?}");
+    assert_eq!(stalls, ["Normal to Stopped: default", "Stopped to Normal: default"], "{told:?}");
 }
 
 /// Writes more than memtables have room for, when the thread for flushes tells it of one; once.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use flagstone::db::{ColumnFamily, Db, Ticker};
 use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::options::{EventListener, JobInfo, Options, StallCondition};
+use flagstone::options::{EventListener, JobInfo, Options, StallCondition, WriteStallInfo};
 use parking_lot::Mutex;
 use testkit::{Call, FaultFs, steps};
 
@@ -54,8 +54,8 @@ struct Ear {
 }
 
 impl EventListener for Ear {
-    fn on_stall_conditions_changed(&self, _before: StallCondition, now: StallCondition) {
-        self.stopped.fetch_or(now == StallCondition::Stopped, Ordering::Relaxed);
+    fn on_stall_conditions_changed(&self, stall: &WriteStallInfo) {
+        self.stopped.fetch_or(stall.now == StallCondition::Stopped, Ordering::Relaxed);
     }
 }
 

@@ -18,35 +18,29 @@ use distribution::Distribution;
 pub use distribution::HistogramData;
 pub use names::{Histogram, NameParseError, Ticker};
 
-/// How much is measured. Counters always count: they cost next to nothing.
+/// How much is counted and measured.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StatsLevel {
-    /// No distribution is measured.
+    /// Nothing is counted.
     DisableAll = 0,
     /// No distribution is measured.
     ExceptHistogramOrTimers = 2,
-    /// No distribution is measured: those that there are take time.
+    /// Distributions are measured, but not those of times.
     ExceptTimers,
-    /// Distributions are measured.
+    /// All that there is is measured.
     ExceptDetailedTimers,
-    /// Distributions are measured.
+    /// All that there is is measured.
     ExceptTimeForMutex,
-    /// Distributions are measured.
+    /// All that there is is measured.
     All,
-}
-
-impl StatsLevel {
-    fn measures(self) -> bool {
-        matches!(self, Self::ExceptDetailedTimers | Self::ExceptTimeForMutex | Self::All)
-    }
 }
 
 /// The figures of all databases that were opened with the same options.
 pub(crate) struct Statistics {
     env: Env,
-    /// Whether distributions are measured, as 0 or 1.
-    measures: AtomicU8,
+    /// The [`StatsLevel`], as a number.
+    level: AtomicU8,
     /// By histogram.
     distributions: Vec<Mutex<Distribution>>,
     counted: Mutex<Counted>,
@@ -57,8 +51,12 @@ pub(crate) struct Statistics {
 struct Counted {
     next_id: u64,
     open: Vec<(u64, Db)>,
-    /// The sums of databases that are closed.
+    /// The sums of databases that are closed, and what is counted here.
     closed: BTreeMap<String, u64>,
+    /// While nothing is counted, the sums when that began.
+    stopped_at: Option<BTreeMap<String, u64>>,
+    /// What databases did while nothing was counted.
+    skipped: BTreeMap<String, u64>,
 }
 
 /// Keeps a database among those that statistics sum up, until it is dropped. It holds the database
@@ -90,14 +88,28 @@ impl Statistics {
     pub(crate) fn new() -> Self {
         Self {
             env: Env::os(),
-            measures: AtomicU8::new(StatsLevel::ExceptDetailedTimers.measures().into()),
+            level: AtomicU8::new(StatsLevel::ExceptDetailedTimers as u8),
             distributions: Histogram::iter().map(|_| Mutex::default()).collect(),
             counted: Mutex::default(),
         }
     }
 
     pub(crate) fn set_level(&self, level: StatsLevel) {
-        self.measures.store(level.measures().into(), Ordering::Relaxed);
+        let now = self.all_counters();
+        let mut counted = locked(&self.counted);
+        if level == StatsLevel::DisableAll {
+            counted.stopped_at.get_or_insert(now);
+        } else if let Some(before) = counted.stopped_at.take() {
+            for (name, count) in now {
+                let done = count - before.get(&name).unwrap_or(&0);
+                *counted.skipped.entry(name).or_default() += done;
+            }
+        }
+        self.level.store(level as u8, Ordering::Relaxed);
+    }
+
+    fn is_at_least(&self, level: StatsLevel) -> bool {
+        self.level.load(Ordering::Relaxed) >= level as u8
     }
 
     /// Counts what the database does, too.
@@ -109,10 +121,21 @@ impl Statistics {
         CountedDatabase { statistics: Arc::clone(self), id }
     }
 
+    /// Adds what was counted outside of an open database, such as by a worker.
+    pub(crate) fn add(&self, counted: &[(&'static str, u64)]) {
+        if !self.is_at_least(StatsLevel::ExceptHistogramOrTimers) {
+            return;
+        }
+        let mut sums = locked(&self.counted);
+        for (name, count) in counted {
+            *sums.closed.entry((*name).to_string()).or_default() += count;
+        }
+    }
+
     /// Does `work`, and measures how long it takes in microseconds. A part of a microsecond counts
     /// as a whole one.
     pub(crate) fn measure<T>(&self, histogram: Histogram, work: impl FnOnce() -> T) -> T {
-        if self.measures.load(Ordering::Relaxed) == 0 {
+        if !self.is_at_least(StatsLevel::ExceptDetailedTimers) {
             return work();
         }
         let begin = self.env.clock.now_us();
@@ -122,7 +145,35 @@ impl Statistics {
         done
     }
 
+    /// Adds a value that takes no time to a distribution, such as a number of bytes.
+    pub(crate) fn record(&self, histogram: Histogram, value: u64) {
+        if self.is_at_least(StatsLevel::ExceptTimers) {
+            locked(&self.distributions[histogram as usize]).add(value);
+        }
+    }
+
+    /// Counts a lookup of several keys.
+    pub(crate) fn count_multi_get(&self, keys: usize, bytes: u64) {
+        self.add(&[
+            (Ticker::NumberMultigetCalls.name(), 1),
+            (Ticker::NumberMultigetKeysRead.name(), keys as u64),
+            (Ticker::NumberMultigetBytesRead.name(), bytes),
+        ]);
+        self.record(Histogram::BytesPerMultiget, bytes);
+    }
+
+    /// The sums, without what was done while nothing was counted.
     fn counters(&self) -> BTreeMap<String, u64> {
+        let now = self.all_counters();
+        let counted = locked(&self.counted);
+        let mut sums = counted.stopped_at.clone().unwrap_or(now);
+        for (name, count) in &mut sums {
+            *count -= counted.skipped.get(name).unwrap_or(&0);
+        }
+        sums
+    }
+
+    fn all_counters(&self) -> BTreeMap<String, u64> {
         let (mut sums, open) = {
             let counted = locked(&self.counted);
             (counted.closed.clone(), counted.open.clone())
@@ -168,6 +219,11 @@ impl CountedDatabase {
     /// As [`Statistics::measure`].
     pub(crate) fn measure<T>(&self, histogram: Histogram, work: impl FnOnce() -> T) -> T {
         self.statistics.measure(histogram, work)
+    }
+
+    /// What the database adds to.
+    pub(crate) fn statistics(&self) -> &Statistics {
+        &self.statistics
     }
 }
 

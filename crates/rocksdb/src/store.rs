@@ -86,7 +86,7 @@ impl Store {
         family: &ColumnFamily,
         key: &[u8],
     ) -> Result<Option<Value>> {
-        self.opened.measure(Histogram::DbGet, || match &self.handle {
+        let found = self.opened.measure(Histogram::DbGet, || match &self.handle {
             Handle::Plain(db) => db.get_with(options, family, key),
             Handle::Transactional(db) => db.engine().get_with(options, family, key),
             Handle::Expiring(expiring) => expiring.get_with(options, family, key),
@@ -94,7 +94,11 @@ impl Store {
                 let (db, family) = following.current(family)?;
                 db.get_with(options, &family, key)
             }
-        })
+        });
+        if let (Some(statistics), Ok(Some(value))) = (self.opened.statistics(), &found) {
+            statistics.record(Histogram::BytesPerRead, value.len() as u64);
+        }
+        found
     }
 
     /// The values of several keys of a family as of one moment, in their order.
@@ -104,7 +108,7 @@ impl Store {
         family: &ColumnFamily,
         keys: &[K],
     ) -> Vec<Result<Option<Value>>> {
-        self.opened.measure(Histogram::DbMultiget, || match &self.handle {
+        let found = self.opened.measure(Histogram::DbMultiget, || match &self.handle {
             Handle::Plain(db) => db.multi_get_with(options, family, keys),
             Handle::Transactional(db) => db.engine().multi_get_with(options, family, keys),
             Handle::Expiring(expiring) => expiring.multi_get_with(options, family, keys),
@@ -112,7 +116,12 @@ impl Store {
                 Ok((db, family)) => db.multi_get_with(options, &family, keys),
                 Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
             },
-        })
+        });
+        if let Some(statistics) = self.opened.statistics() {
+            let values = found.iter().filter_map(|value| value.as_ref().ok()?.as_ref());
+            statistics.count_multi_get(keys.len(), values.map(|value| value.len() as u64).sum());
+        }
+        found
     }
 
     /// A cursor over a family.
@@ -169,6 +178,7 @@ impl Store {
     /// # Errors
     /// As [`Db::write_with`].
     pub fn write(&self, options: &WriteOptions, batch: WriteBatch) -> Result<()> {
+        self.record_write(&batch);
         self.opened.measure(Histogram::DbWrite, || match &self.handle {
             Handle::Plain(db) => db.write_with(options, batch),
             Handle::Transactional(db) => db.write_with(batch, options),
@@ -184,9 +194,16 @@ impl Store {
     pub fn write_ref(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
         match &self.handle {
             Handle::Plain(db) => {
+                self.record_write(batch);
                 self.opened.measure(Histogram::DbWrite, || db.write_ref(options, batch))
             }
             _ => self.write(options, batch.clone()),
+        }
+    }
+
+    fn record_write(&self, batch: &WriteBatch) {
+        if let Some(statistics) = self.opened.statistics() {
+            statistics.record(Histogram::BytesPerWrite, batch.data().len() as u64);
         }
     }
 

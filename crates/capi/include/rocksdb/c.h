@@ -20,6 +20,8 @@ extern "C" {
 #endif
 
 #define ROCKSDB_API extern
+/* RocksDB's macro, which programs use in declarations of their own. */
+#define ROCKSDB_LIBRARY_API
 
 /* Objects. */
 typedef struct rocksdb_backup_engine_info_t rocksdb_backup_engine_info_t;
@@ -3412,6 +3414,9 @@ ROCKSDB_API void rocksdb_compaction_service_options_override_set_cuckoo_table_fa
 ROCKSDB_API void rocksdb_compaction_service_options_override_add_event_listener(
     rocksdb_compaction_service_options_override_t* override_options,
     rocksdb_eventlistener_t* event_listener);
+ROCKSDB_API void rocksdb_compaction_service_options_override_set_statistics(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_options_t* options);
 ROCKSDB_API void rocksdb_compaction_service_options_override_set_info_log(
     rocksdb_compaction_service_options_override_t* override_options,
     rocksdb_logger_t* logger);
@@ -3615,11 +3620,29 @@ ROCKSDB_API rocksdb_t* rocksdb_open_and_trim_history(
     const* column_family_names, const rocksdb_options_t* const* column_family_options,
     rocksdb_column_family_handle_t** column_family_handles, char* trim_ts, size_t trim_tslen,
     char** errptr);
+ROCKSDB_API void
+rocksdb_compaction_service_options_override_add_table_properties_collector_factory(
+    rocksdb_compaction_service_options_override_t* override_options,
+    rocksdb_table_properties_collector_factory_t* factory);
 ROCKSDB_API void rocksdb_delete_file(rocksdb_t* db, const char* name);
 ROCKSDB_API void rocksdb_options_add_table_properties_collector_factory(
     rocksdb_options_t*, rocksdb_table_properties_collector_factory_t*);
 ROCKSDB_API void rocksdb_table_properties_collector_factory_destroy(
     rocksdb_table_properties_collector_factory_t* factory);
+
+/* What RocksDB has in C++ alone. */
+
+/* `DB::Resume`: accepts writes again, if the disk that was full has room. */
+ROCKSDB_API void rocksdb_resume(rocksdb_t* db, char** errptr);
+/* `Status::severity`: 0 after `rocksdb_reset_status`, 2 if writes may be accepted again, 3 if only
+   reopening helps. */
+ROCKSDB_API unsigned char rocksdb_status_ptr_get_severity(rocksdb_status_ptr_t* status);
+/* `EventListener::OnErrorRecoveryBegin`, with the reason, and `OnErrorRecoveryEnd`, with the
+   earlier error, and the one that stays, or NULL. To be set before the listener is given away. */
+typedef void (*on_error_recovery_begin_cb)(void*, uint32_t, rocksdb_status_ptr_t*);
+typedef void (*on_error_recovery_end_cb)(void*, rocksdb_status_ptr_t*, rocksdb_status_ptr_t*);
+ROCKSDB_API void rocksdb_eventlistener_set_error_recovery(
+    rocksdb_eventlistener_t*, on_error_recovery_begin_cb begin, on_error_recovery_end_cb end);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -386,12 +386,63 @@ static void batches(void) {
   rocksdb_writeoptions_destroy(write);
 }
 
+/* What bindings' own tests ask for: RocksDB's answers in corners. */
+static void corners(void) {
+  rocksdb_options_t* options = creating();
+  rocksdb_options_enable_statistics(options);
+  rocksdb_t* db = rocksdb_open(options, in("corners"), &error);
+  OK();
+  /* A WAL without a record is not listed. */
+  rocksdb_wal_files_t* wals = rocksdb_get_sorted_wal_files(db, &error);
+  OK();
+  CHECK(rocksdb_wal_files_count(wals) == 0);
+  rocksdb_wal_files_destroy(wals);
+
+  /* Families before the one that fails are made. */
+  const char* names[] = {"fresh", "default", "never"};
+  size_t made = 9;
+  rocksdb_column_family_handle_t** families =
+      rocksdb_create_column_families(db, options, 3, names, &made, &error);
+  CHECK(failed_with("Invalid argument: ") && made == 1);
+  char* value = NULL;
+  size_t len;
+  rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
+  rocksdb_readoptions_t* read = rocksdb_readoptions_create();
+  rocksdb_put_cf(db, write, families[0], "k", 1, "value", 5, &error);
+  OK();
+
+  /* Lookups of several keys are counted. */
+  const char* key = "k";
+  size_t key_len = 1;
+  char* failed = NULL;
+  const rocksdb_column_family_handle_t* in_family = families[0];
+  rocksdb_multi_get_cf(db, read, &in_family, 1, &key, &key_len, &value, &len, &failed);
+  CHECK(failed == NULL && len == 5);
+  rocksdb_free(value);
+  char* counters = rocksdb_options_statistics_get_string(options);
+  CHECK(strstr(counters, "rocksdb.number.multiget.get COUNT : 1\n") != NULL);
+  CHECK(strstr(counters, "rocksdb.number.multiget.bytes.read COUNT : 5\n") != NULL);
+  rocksdb_free(counters);
+
+  /* Nothing can be verified where no checksums are recorded. */
+  rocksdb_verify_file_checksums(db, &error);
+  CHECK(failed_with("Invalid argument: "));
+
+  rocksdb_column_family_handle_destroy(families[0]);
+  rocksdb_create_column_families_destroy(families);
+  rocksdb_readoptions_destroy(read);
+  rocksdb_writeoptions_destroy(write);
+  rocksdb_close(db);
+  rocksdb_options_destroy(options);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   snprintf(directory, sizeof(directory), "%s", arguments[1]);
   files();
   reading();
   batches();
+  corners();
   puts("done");
   return 0;
 }

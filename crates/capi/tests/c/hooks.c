@@ -31,6 +31,7 @@ static void on_flush_begin(void* state, rocksdb_t* db, const rocksdb_flushjobinf
   const char* name = rocksdb_flushjobinfo_cf_name(info, &len);
   CHECK(is(name, len, "default") && rocksdb_flushjobinfo_job_id(info) > 0);
   CHECK(rocksdb_flushjobinfo_file_number(info) == 0);
+  CHECK(rocksdb_flushjobinfo_smallest_seqno(info) == (UINT64_C(1) << 56) - 1);
   counts.flushes_begun++;
 }
 
@@ -47,6 +48,8 @@ static void on_flush(void* state, rocksdb_t* db, const rocksdb_flushjobinfo_t* i
   const rocksdb_table_properties_t* table = rocksdb_flushjobinfo_table_properties(info);
   counts.flushed_entries += rocksdb_table_properties_num_entries(table);
   CHECK(rocksdb_table_properties_column_family_id(table) == 0);
+  CHECK(rocksdb_table_properties_has_key_largest_seqno(table) == 1);
+  CHECK(rocksdb_table_properties_key_largest_seqno(table) == rocksdb_flushjobinfo_largest_seqno(info));
   const char* comparator = rocksdb_table_properties_comparator_name(table, &len);
   CHECK(is(comparator, len, "leveldb.BytewiseComparator"));
   CHECK(rocksdb_table_properties_user_collected_properties_count(table) == 0);
@@ -126,11 +129,60 @@ static void put(rocksdb_t* db, const rocksdb_writeoptions_t* options, const char
   CHECK(error == NULL);
 }
 
+enum { DELAYED, STOPPED, NORMAL };
+
+static int condition = NORMAL, stops = 0;
+
+/* Bindings read the `int` that a condition is. */
+static void on_stall(void* state, const rocksdb_writestallinfo_t* info) {
+  size_t len;
+  CHECK(state == &counts);
+  const char* name = rocksdb_writestallinfo_cf_name(info, &len);
+  CHECK(is(name, len, "default"));
+  int now = *(const int*)rocksdb_writestallinfo_cur(info);
+  int before = *(const int*)rocksdb_writestallinfo_prev(info);
+  CHECK(before == condition && now != before && now >= DELAYED && now <= NORMAL);
+  condition = now;
+  stops += now == STOPPED;
+}
+
+/* Writers have to stop at two tables in level 0, which a compaction takes away. */
+static void stop_writers(const char* path) {
+  rocksdb_options_t* options = rocksdb_options_create();
+  rocksdb_options_set_create_if_missing(options, 1);
+  rocksdb_options_set_level0_file_num_compaction_trigger(options, 2);
+  rocksdb_options_set_level0_slowdown_writes_trigger(options, 2);
+  rocksdb_options_set_level0_stop_writes_trigger(options, 2);
+  rocksdb_eventlistener_t* listener =
+      rocksdb_eventlistener_create(&counts, destroy, NULL, NULL, NULL, NULL, NULL, NULL,
+                                   NULL, NULL, on_stall, NULL);
+  rocksdb_options_add_eventlistener(options, listener);
+  rocksdb_t* db = rocksdb_open(options, path, &error);
+  CHECK(error == NULL);
+  rocksdb_writeoptions_t* writing = rocksdb_writeoptions_create();
+  rocksdb_flushoptions_t* flushing = rocksdb_flushoptions_create();
+  for (int round = 0; round < 2; round++) {
+    put(db, writing, "a");
+    rocksdb_flush(db, flushing, &error);
+    CHECK(error == NULL);
+  }
+  /* It waits for the compaction. */
+  put(db, writing, "a");
+  rocksdb_flushoptions_destroy(flushing);
+  rocksdb_writeoptions_destroy(writing);
+  rocksdb_close(db);
+  rocksdb_options_destroy(options);
+  CHECK(stops == 1 && condition == NORMAL && destroyed == 1);
+  destroyed = 0;
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   char path[8192], external[8192];
   snprintf(path, sizeof(path), "%s/db", arguments[1]);
   snprintf(external, sizeof(external), "%s/external.sst", arguments[1]);
+  stop_writers(path);
+  snprintf(path, sizeof(path), "%s/listened", arguments[1]);
   rocksdb_options_t* options = rocksdb_options_create();
   rocksdb_options_set_create_if_missing(options, 1);
   rocksdb_options_set_disable_auto_compactions(options, 1);

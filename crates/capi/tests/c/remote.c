@@ -8,6 +8,7 @@ struct service {
   size_t input_len;
   char db[1000], output[1100];
   int scheduled, waited, canceled, installed, last_status, answer, destroyed;
+  rocksdb_options_t* counted;
 };
 
 static struct service service = {.answer = rocksdb_compactionservice_jobstatus_success};
@@ -64,6 +65,7 @@ static int on_wait(void* state, const char* id, char** result, size_t* result_le
   rocksdb_compaction_service_options_override_t* worker =
       rocksdb_compaction_service_options_override_create();
   rocksdb_compaction_service_options_override_set_option(worker, "max_subcompactions", "2");
+  rocksdb_compaction_service_options_override_set_statistics(worker, s->counted);
   if (s->scheduled == 2) {
     /* Canceled before it begins. */
     unsigned char* canceled = rocksdb_open_and_compact_canceled_create();
@@ -140,8 +142,14 @@ int main(int count, char** arguments) {
                    &service, destroy, on_schedule, "c", on_wait, on_cancel, on_installation));
   rocksdb_t* db = rocksdb_open(options, path, &error);
   CHECK(error == NULL);
+  service.counted = rocksdb_options_create();
+  rocksdb_options_enable_statistics(service.counted);
 
   fill_and_compact(db, "1");
+  char* counters = rocksdb_options_statistics_get_string(service.counted);
+  const char* read = strstr(counters, "rocksdb.compact.read.bytes COUNT : ");
+  CHECK(read != NULL && atol(strstr(read, " : ") + 3) > 0);
+  free(counters);
   CHECK(service.scheduled == 1 && service.waited == 1 && service.installed == 1);
   CHECK(service.last_status == rocksdb_compactionservice_jobstatus_success);
   fill_and_compact(db, "2");
@@ -154,6 +162,7 @@ int main(int count, char** arguments) {
   CHECK(service.canceled == 0 && service.destroyed == 0);
   rocksdb_close(db);
   CHECK(service.canceled == 1);
+  rocksdb_options_destroy(service.counted);
   rocksdb_options_destroy(options);
   CHECK(service.destroyed == 1);
   puts("done");

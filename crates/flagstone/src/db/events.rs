@@ -18,7 +18,7 @@ use crate::manifest::ObsoleteFile;
 use crate::options::{
     BackgroundErrorReason, BackgroundJobPressure, DamagedFile, ErrorRecoveryInfo, EventListener,
     FileCreationInfo, FileInfo, IngestionInfo, JobInfo, KeyFault, Listeners, ManualFlushInfo,
-    MemtableInfo, StallCondition, SubcompactionInfo, WalReserveInfo,
+    MemtableInfo, SubcompactionInfo, WalReserveInfo, WriteStallInfo,
 };
 
 thread_local! {
@@ -71,7 +71,7 @@ pub(super) enum Event {
     Failed(BackgroundErrorReason, Error, bool),
     RecoveryBegun(BackgroundErrorReason, Error),
     RecoveryEnded(ErrorRecoveryInfo),
-    Stalled(StallCondition, StallCondition),
+    Stalled(WriteStallInfo),
     Damaged(DamagedFile),
     KeyFault(KeyFault),
     WalReserveShort(WalReserveInfo),
@@ -227,7 +227,7 @@ impl Event {
                 }
                 listener.on_error_recovery_end(recovery);
             }
-            Self::Stalled(before, now) => listener.on_stall_conditions_changed(*before, *now),
+            Self::Stalled(stall) => listener.on_stall_conditions_changed(stall),
             Self::Damaged(file) => listener.on_file_damaged(file),
             Self::KeyFault(fault) => listener.on_key_fault(fault),
             Self::WalReserveShort(reserve) => listener.on_wal_reserve_short(reserve),

@@ -46,6 +46,7 @@ pub use crate::options::{
     FileInfo, FileOperation, FileOperationInfo, FlushReason, IngestionInfo, JobInfo, JobReason,
     JobStats, KeptSection, KeptSetting, KeyFault, ManualFlushInfo, MemtableFigures, MemtableInfo,
     OpenProgress, StallCondition, SubcompactionInfo, TableInfo, TreeShape, WalReserveInfo,
+    WriteStallInfo,
 };
 pub use crate::sst::TableProperties;
 pub use crate::transactions::locks::LockMode;

@@ -29,6 +29,9 @@ pub struct OpenAndCompactOptions {
     pub allow_resumption: bool,
 }
 
+/// Receives what a worker counted: the names of its tickers, and their values.
+pub type StatisticsReceiver = Arc<dyn Fn(&[(&'static str, u64)]) + Send + Sync>;
+
 /// Components that a worker of a compaction service supplies, because a description of a
 /// compaction can only name them.
 ///
@@ -64,6 +67,8 @@ pub struct CompactionServiceOptionsOverride {
     pub listeners: Listeners,
     /// Where messages go. Default: nowhere.
     pub info_log: InfoLog,
+    /// Called once a compaction, when it ended or failed.
+    pub statistics: Option<StatisticsReceiver>,
     /// Settings by name, of the database or the family, in the place of the database's.
     pub settings: Vec<(String, String)>,
 }
@@ -83,6 +88,7 @@ impl Default for CompactionServiceOptionsOverride {
             file_checksum_factory: None,
             listeners: Listeners::new(),
             info_log: InfoLog::Off,
+            statistics: None,
             settings: Vec::new(),
         }
     }
@@ -105,6 +111,7 @@ impl CompactionServiceOptionsOverride {
             file_checksum_factory: options.file_checksum_factory.clone(),
             listeners: options.listeners.clone(),
             info_log: InfoLog::Off,
+            statistics: None,
             settings: Vec::new(),
         }
     }

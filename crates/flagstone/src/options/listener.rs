@@ -78,7 +78,7 @@ pub trait EventListener: Send + Sync {
     fn on_error_recovery_completed(&self, _earlier: &Error) {}
 
     /// Writers began or ceased to be delayed or stopped.
-    fn on_stall_conditions_changed(&self, _before: StallCondition, _now: StallCondition) {}
+    fn on_stall_conditions_changed(&self, _stall: &WriteStallInfo) {}
 
     /// A lookup or compaction found a damaged file, for the first time since the database was
     /// opened.
@@ -256,6 +256,19 @@ pub struct IngestionInfo {
     pub global_seqno: SequenceNumber,
     /// The table's properties.
     pub properties: Arc<TableProperties>,
+}
+
+/// A change of what writers have to heed.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct WriteStallInfo {
+    /// Name of the column family that holds writers up most, or did until now; `None` if the
+    /// memtables or WALs of all families together do.
+    pub family_name: Option<String>,
+    /// What they had to heed.
+    pub before: StallCondition,
+    /// What they have to heed now.
+    pub now: StallCondition,
 }
 
 /// Whether writers are delayed or stopped.

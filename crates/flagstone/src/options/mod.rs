@@ -107,7 +107,9 @@ pub use compaction_service::{
     CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
     CompactionServiceScheduleResponse,
 };
-pub use compaction_worker::{CompactionServiceOptionsOverride, OpenAndCompactOptions};
+pub use compaction_worker::{
+    CompactionServiceOptionsOverride, OpenAndCompactOptions, StatisticsReceiver,
+};
 pub use control::{CompactionControl, CompactionProgress};
 pub use copies::{CheckpointOptions, ImportColumnFamilyOptions};
 pub use data_path::{DataPath, DataPathList, PathText};
@@ -124,7 +126,7 @@ pub use job_info::{
 pub use kept::{KeptSection, KeptSetting};
 pub use listener::{
     DamagedFile, EventListener, FileInfo, IngestionInfo, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX,
-    KeyFault, Listeners, StallCondition, WalReserveInfo,
+    KeyFault, Listeners, StallCondition, WalReserveInfo, WriteStallInfo,
 };
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;

@@ -6,7 +6,7 @@ use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
 use flagstone::options::{
     BackgroundJobPressure, EventListener, FileCreationInfo, FileOperationInfo, JobInfo,
-    MemtableInfo, Options, StallCondition, SubcompactionInfo,
+    MemtableInfo, Options, SubcompactionInfo, WriteStallInfo,
 };
 use parking_lot::Mutex;
 
@@ -70,7 +70,7 @@ impl EventListener for Clumsy {
         panic!("clumsy");
     }
 
-    fn on_stall_conditions_changed(&self, _before: StallCondition, _now: StallCondition) {
+    fn on_stall_conditions_changed(&self, _stall: &WriteStallInfo) {
         panic!("clumsy");
     }
 

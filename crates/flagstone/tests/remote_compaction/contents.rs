@@ -8,11 +8,12 @@ use flagstone::base::timestamp::from_u64;
 use flagstone::base::{Comparator, SstPartitionerFixedPrefixFactory};
 use flagstone::db::{Db, Ticker, TtlDb, TtlOptions};
 use flagstone::options::{
-    ColumnFamilyOptions, CompactionFilter, CompactionServiceJobStatus, EventListener,
-    FilterDecision, FilteredKind, JobInfo, Options, ReadOptions,
+    ColumnFamilyOptions, CompactionFilter, CompactionServiceJobStatus,
+    CompactionServiceOptionsOverride, EventListener, FilterDecision, FilteredKind, JobInfo,
+    Options, ReadOptions,
 };
 use parking_lot::Mutex;
-use testkit::Referee;
+use testkit::{Referee, Workers};
 
 use crate::{World, check, compact, fill, remote_and_failed};
 
@@ -42,6 +43,27 @@ fn a_worker_s_tables_are_installed() {
         check(&db);
         assert_eq!(db.statistics().get(Ticker::RemoteCompactionsFailed), 0);
     }
+}
+
+/// What a worker counted was lost with it.
+#[test]
+fn what_a_worker_counted_can_be_received() {
+    let world = World::new(|_| ());
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let mut components = CompactionServiceOptionsOverride::of(&world.options);
+    let notes = received.clone();
+    components.statistics = Some(Arc::new(move |counted: &[(&'static str, u64)]| {
+        notes.lock().extend(counted.iter().map(|(name, count)| ((*name).to_string(), *count)));
+    }));
+    let mut options = world.options.clone();
+    options.compaction_service = Some(Workers::new(move |_| components.clone()));
+    let db = Db::open("/db", &options).unwrap();
+    fill(&db);
+    compact(&db).unwrap();
+    assert_eq!(remote_and_failed(&db), (true, 0));
+    let read =
+        received.lock().iter().find(|(name, _)| name == "rocksdb.compact.read.bytes").cloned();
+    assert!(read.unwrap().1 > 0, "{received:?}");
 }
 
 /// Writes much of all kinds; what readers find is compared with a database without a service.

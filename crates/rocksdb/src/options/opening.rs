@@ -92,6 +92,11 @@ impl Opened {
             None => work(),
         }
     }
+
+    /// The statistics, if they are enabled.
+    pub(crate) fn statistics(&self) -> Option<&Statistics> {
+        self.counted.as_ref().map(CountedDatabase::statistics)
+    }
 }
 
 impl Options {

@@ -146,6 +146,14 @@ impl Options {
         self.statistics.is_some()
     }
 
+    /// What adds a worker's counters to these statistics; `None` without
+    /// [`enable_statistics`](Self::enable_statistics).
+    #[doc(hidden)]
+    pub fn statistics_receiver(&self) -> Option<flagstone::options::StatisticsReceiver> {
+        let statistics = self.statistics.clone()?;
+        Some(Arc::new(move |counted| statistics.add(counted)))
+    }
+
     /// All figures as text; `None` without [`enable_statistics`](Self::enable_statistics).
     pub fn get_statistics(&self) -> Option<String> {
         self.statistics.as_ref().map(|statistics| statistics.text())

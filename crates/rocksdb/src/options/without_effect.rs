@@ -7,17 +7,23 @@ use flagstone::options::{KeptSetting, Section};
 use super::Options;
 
 /// Beside those that concern RocksDB's own threads and log ([`INERT`]): how files are read and
-/// written, what memtables and caches are made of, and checks that are always made.
+/// written, how a block or memtable is searched, what scans do to memtables, what memtables and
+/// caches are made of, and checks that are always made.
 const OTHERS: &[&str] = &[
     "allow_concurrent_memtable_write",
     "allow_mmap_writes",
     "avoid_unnecessary_blocking_io",
     "experimental_mempurge_threshold",
+    "index_block_search_type",
     "inplace_update_support",
+    "memtable_avg_op_scan_flush_trigger",
+    "memtable_batch_lookup_optimization",
     "memtable_huge_page_size",
+    "memtable_op_scan_flush_trigger",
     "metadata_cache_options",
     "optimize_filters_for_memory",
     "track_and_verify_wals_in_manifest",
+    "uniform_cv_threshold",
     "use_fsync",
     "write_dbid_to_manifest",
 ];

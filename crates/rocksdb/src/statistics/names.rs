@@ -57,9 +57,9 @@ macro_rules! names {
 }
 
 names! {
-    /// A distribution that RocksDB measures. Here calls of the program are: those of
+    /// A distribution that RocksDB measures. Here calls of the program are: the times of
     /// [`DbGet`](Self::DbGet), [`DbMultiget`](Self::DbMultiget), [`DbWrite`](Self::DbWrite) and
-    /// [`DbSeek`](Self::DbSeek). The others stay empty.
+    /// [`DbSeek`](Self::DbSeek), and bytes per get, many gets and write. The others stay empty.
     Histogram {
         DbGet = "rocksdb.db.get.micros",
         DbWrite = "rocksdb.db.write.micros",

@@ -49,6 +49,45 @@ fn a_call_is_measured_unless_the_level_says_otherwise() {
     assert!(data.max() >= 1.0);
 }
 
+/// A database whose statistics were disabled was counted all the same.
+#[test]
+fn what_is_done_while_nothing_is_counted_is_left_out() {
+    let statistics = Arc::new(Statistics::new());
+    let db = database();
+    let counted = statistics.count(&db);
+    let written = || statistics.ticker(Ticker::NumberKeysWritten);
+    db.put("key", "1").unwrap();
+    statistics.set_level(StatsLevel::DisableAll);
+    db.put("key", "2").unwrap();
+    statistics.count_multi_get(3, 30);
+    assert_eq!(written(), 1);
+    statistics.set_level(StatsLevel::ExceptTimers);
+    db.put("key", "3").unwrap();
+    statistics.count_multi_get(2, 20);
+    statistics.set_level(StatsLevel::DisableAll);
+    db.put("key", "4").unwrap();
+    drop(counted);
+    assert_eq!(written(), 2);
+    assert_eq!(statistics.ticker(Ticker::NumberMultigetCalls), 1);
+    assert_eq!(statistics.ticker(Ticker::NumberMultigetKeysRead), 2);
+    assert_eq!(statistics.ticker(Ticker::NumberMultigetBytesRead), 20);
+}
+
+#[test]
+fn bytes_are_recorded_where_times_are_not() {
+    let statistics = Statistics::new();
+    for (level, count) in [
+        (StatsLevel::DisableAll, 0),
+        (StatsLevel::ExceptHistogramOrTimers, 0),
+        (StatsLevel::ExceptTimers, 1),
+        (StatsLevel::All, 2),
+    ] {
+        statistics.set_level(level);
+        statistics.record(Histogram::BytesPerWrite, 7);
+        assert_eq!(statistics.histogram(Histogram::BytesPerWrite).count(), count, "{level:?}");
+    }
+}
+
 #[test]
 fn percentiles_are_off_by_a_fifth_at_most() {
     let mut distribution = Distribution::default();

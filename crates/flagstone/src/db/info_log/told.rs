@@ -7,7 +7,7 @@ use crate::base::Error;
 use crate::db::info_log::{InfoLogger, json};
 use crate::options::{
     BackgroundErrorReason, DamagedFile, EventListener, FileCreationInfo, FileInfo, InfoLogLevel,
-    IngestionInfo, JobInfo, JobReason, KeyFault, MemtableInfo, StallCondition, WalReserveInfo,
+    IngestionInfo, JobInfo, JobReason, KeyFault, MemtableInfo, WalReserveInfo, WriteStallInfo,
 };
 
 /// `[family] [JOB 7] compaction (level size)`.
@@ -105,7 +105,8 @@ impl EventListener for InfoLogger {
         self.info(|| format!("writes are accepted again, after: {earlier}"));
     }
 
-    fn on_stall_conditions_changed(&self, before: StallCondition, now: StallCondition) {
+    fn on_stall_conditions_changed(&self, stall: &WriteStallInfo) {
+        let WriteStallInfo { before, now, .. } = stall;
         self.say(InfoLogLevel::Warn, &format!("writers: {now}, before: {before}"));
     }
 

@@ -27,6 +27,7 @@ use crate::db::inner::Shared;
 use crate::db::jobs::output;
 use crate::db::jobs::remote::sum_of_file;
 use crate::db::settings::{data_paths, memtable_settings};
+use crate::db::statistics::Ticker;
 use crate::db::tables::Tables;
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::db::tree::family_state::FamilyState;
@@ -83,6 +84,11 @@ pub fn open_and_compact(
     let worker = Worker { engine: &engine, order: &order, directory, options };
     let result = worker.run(&*overrides.env.fs);
     engine.context.events.tell();
+    if let Some(receive) = &overrides.statistics {
+        let statistics = &engine.context.statistics;
+        let value = |ticker: &Ticker| (ticker.name(), statistics.get(*ticker));
+        receive(&Ticker::ALL.iter().map(value).collect::<Vec<_>>());
+    }
     let closed = engine.close();
     let result = result?;
     closed.map(|()| result.encode())

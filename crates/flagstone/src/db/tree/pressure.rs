@@ -17,7 +17,7 @@ use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::pressures::{Asked, Filling, Space};
 use crate::db::tree::promise::{Promise, Punching};
 use crate::db::tree::state::State;
-use crate::options::{CompactionStyle, Options, StallCondition};
+use crate::options::{CompactionStyle, Options, StallCondition, WriteStallInfo};
 
 /// Of so many families a debug build makes sure that none was forgotten.
 pub(in crate::db) const CHECKED_MAX: usize = 64;
@@ -44,7 +44,7 @@ impl Tree {
         state.memtables.stop_writers = by_memtables;
         let stopped = by_memtables | self.wals_stop_writers(state);
         self.note_pressures(state);
-        let Asked { is_stopped, severity, slowest, last_room, space } =
+        let Asked { is_stopped, severity, slowest, last_room, space, worst } =
             state.agenda.pressures.asked();
         let delayed_write_rate = delayed_write_rate(&settings);
         let waits_for_flush = slowest.and_then(|Filling { room, waiting, .. }| {
@@ -85,11 +85,32 @@ impl Tree {
         self.background.set_holds_writers_up(self.control.condition() != StallCondition::Normal);
         let after = self.control.condition();
         if after != before {
-            self.context.events.note(|| Event::Stalled(before, after));
+            // Where all families together stop writers, none of them is to be blamed.
+            let worst = worst.filter(|_| !stopped);
+            self.note_stall(state, worst, before, after);
         }
         if !Mutant::ForgetWakeUp.is_on() {
             self.progress.notify_all();
         }
+    }
+
+    /// Tells listeners that writers have to heed something else, because of a family or of all.
+    fn note_stall(
+        &self,
+        state: &mut State,
+        worst: Option<ColumnFamilyId>,
+        before: StallCondition,
+        now: StallCondition,
+    ) {
+        let told = &mut state.agenda.pressures.told;
+        let family_name = if now == StallCondition::Normal {
+            told.take()
+        } else {
+            let family = worst.and_then(|id| state.families.get(&id));
+            *told = family.map(|known| known.family.name.to_string());
+            told.clone()
+        };
+        self.context.events.note(|| Event::Stalled(WriteStallInfo { family_name, before, now }));
     }
 
     /// Works out what the families ask in which something has changed.

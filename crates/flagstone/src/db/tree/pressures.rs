@@ -80,6 +80,8 @@ pub(in crate::db) struct Pressures {
     rooms: BTreeSet<(u64, ColumnFamilyId)>,
     /// Whose blob files are about to take too much, by [`Space::closeness`].
     spaces: BTreeSet<(u64, ColumnFamilyId)>,
+    /// The family that listeners were told of last, while it holds writers up.
+    pub(in crate::db) told: Option<String>,
 }
 
 /// What a family asks, and where that puts it.
@@ -109,6 +111,8 @@ pub(in crate::db) struct Asked {
     pub(in crate::db) last_room: Option<(u64, u64)>,
     /// Where blob files are nearest to what they may take.
     pub(in crate::db) space: Option<Space>,
+    /// The family that holds writers up most.
+    pub(in crate::db) worst: Option<ColumnFamilyId>,
 }
 
 impl RankedPressure {
@@ -178,6 +182,9 @@ impl Pressures {
             slowest: self.filling.last().and_then(|(_, id)| filling(id)),
             last_room: self.rooms.first().and_then(|(left, id)| Some((*left, filling(id)?.room))),
             space: self.spaces.last().and_then(|(_, id)| self.felt.get(id)?.space),
+            worst: [&self.stalled, &self.filling, &self.spaces]
+                .into_iter()
+                .find_map(|list| list.last().map(|(_, id)| *id)),
         }
     }
 }

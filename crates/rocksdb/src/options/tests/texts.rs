@@ -43,6 +43,8 @@ fn wrong_texts_are_refused() {
 #[test]
 fn names_without_effect_are_those_of_settings_that_the_engine_knows() {
     assert!(has_no_effect("report_bg_io_stats") && has_no_effect("use_fsync"));
+    // They were refused, though nothing that is read depends on them.
+    assert!(has_no_effect("uniform_cv_threshold") && has_no_effect("index_block_search_type"));
     assert!(!has_no_effect("write_buffer_size") && !has_no_effect("allow_2pc"));
 }
 
