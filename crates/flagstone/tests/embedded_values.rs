@@ -14,8 +14,8 @@ use flagstone::db::{Db, Iter, salvage};
 use flagstone::env::{Env, IoMode};
 use flagstone::ingest::{SstFileWriter, SstFileWriterEmbeddedBlobOptions, SstFileWriterOptions};
 use flagstone::options::{
-    BlockCache, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, IngestExternalFileOptions,
-    Options, ReadOptions,
+    BlockCache, BottommostLevelCompaction, CompactRangeOptions, FlushOptions,
+    IngestExternalFileOptions, Options, ReadOptions,
 };
 
 const DB: &str = "/db";
