@@ -60,7 +60,7 @@ impl Story {
         let base = "disable_auto_compactions=true;format_version=7;block_size=512";
         options.set_all(base).unwrap();
         options.set_all(settings).unwrap_or_else(|error| panic!("{settings}: {error}"));
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             let settings = CacheSettings::with_capacity(1 << 20);
             options.row_cache = Some(BlockCache::new(&settings));
         }

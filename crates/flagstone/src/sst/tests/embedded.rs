@@ -9,6 +9,7 @@ use super::support::{Built, build, entry};
 use crate::base::checksum::ChecksumType;
 use crate::base::entity::{self, Column};
 use crate::base::{Code, InternalIterator, InternalKeyBuf, ValueType};
+use crate::env::{Env, IoMode};
 use crate::sst::filter::WrittenBy;
 use crate::sst::{
     EmbeddedStats, IterSettings, ReadSettings, Table, TableBuilder, TableBuilderSettings,
@@ -58,7 +59,9 @@ fn a_table_of_rocksdb_11_8_is_read_exactly() {
 /// Byte for byte, but for checksums: they depend on a number of the file's own.
 #[test]
 fn the_blocks_and_values_lie_where_rocksdb_11_8_writes_them() {
-    let theirs = std::fs::read(theirs()).unwrap();
+    let file = Env::os().fs.open_random_access(&self::theirs(), IoMode::Buffered).unwrap();
+    let mut theirs = vec![0; file.size().unwrap() as usize];
+    file.read_at(0, &mut theirs).unwrap();
     let table = build(small_settings(), &small(), &[("x", "y", 0)]);
     let ours = table.bytes();
     let data_end = table.summary.properties.tail_start_offset as usize;

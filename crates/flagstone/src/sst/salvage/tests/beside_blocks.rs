@@ -9,7 +9,7 @@ fn embedding() -> TableBuilderSettings {
 /// A table of such values, two of each three beside the blocks.
 fn of_values(keys: u64) -> Vec<u8> {
     let value = |random: &mut fastrand::Rng| -> Vec<u8> {
-        let size = if random.u8(..) % 3 == 0 { 10 } else { 50 };
+        let size = if random.u8(..).is_multiple_of(3) { 10 } else { 50 };
         (0..size).map(|_| random.u8(b'a'..b'f')).collect()
     };
     table_of(embedding(), keys, value)
