@@ -97,7 +97,7 @@ fn the_columns_of_an_entity_do_not_add_up_to_more_than_the_file() {
 #[test]
 fn a_reference_in_a_table_without_such_values_is_not_followed() {
     let entry = (InternalKeyBuf::new(b"key", 5, ValueType::BlobIndex), index(0, 4, 0));
-    let table = build(TableBuilderSettings::default(), &[entry.clone()], &[]).open();
+    let table = build(TableBuilderSettings::default(), std::slice::from_ref(&entry), &[]).open();
     let mut iter = table.iter(IterSettings::default());
     iter.seek_to_first();
     assert_eq!(iter.value(), entry.1);
