@@ -37,6 +37,35 @@ fn a_dump_becomes_a_table_and_is_ingested() {
     assert!(printed(&format!("verify --db {target}")).contains("sound"));
 }
 
+/// Large values lie beside the blocks: the table says so, shows them and is sound.
+#[test]
+fn a_table_with_embedded_blobs_is_written_shown_and_ingested() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (db, table) = (scratch.path().join("db"), scratch.path().join("table.sst"));
+    let (db, at) = (db.display(), table.display());
+    let large = "v".repeat(3000);
+    printed(&format!("put --db {db} a small"));
+    printed(&format!("put --db {db} b {large}"));
+    let dump = printed(&format!("dump --db {db}"));
+    let write = |more: &str| {
+        run_with_input(&format!("write-extern-sst --db {db} {more} {at}"), dump.as_bytes())
+    };
+    let refused = write("--embedded-blobs --set format_version=5");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("need format_version 7"), "{said}");
+    for (more, count) in [("--embedded-blobs", 1), ("--embedded-blobs=5", 2)] {
+        let written = write(&format!("{more} --set format_version=7"));
+        assert!(written.status.success(), "{written:?}");
+        let shown = printed(&format!("sst --verify --entries {at}"));
+        assert!(shown.contains("sound") && shown.contains(&large), "{shown}");
+        let bytes = if count == 1 { 3000 } else { 3005 };
+        assert!(shown.contains(&format!("embedded.blob.stats: [{count},{bytes}]")), "{shown}");
+        printed(&format!("ingest --db {db} --verify {at}"));
+        assert_eq!(printed(&format!("get --db {db} b")).trim(), large);
+        assert!(printed(&format!("verify --db {db}")).contains("sound"));
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let scratch = tempfile::tempdir().unwrap();

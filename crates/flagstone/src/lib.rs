@@ -256,7 +256,9 @@ pub use front::{
     RangeStream, Secondary, Snapshot, TransactOptions, Transaction, TransactionDb,
     TransactionState, TransactionValueWriter, View, moving, reports,
 };
-pub use ingest::{SstFileInfo, SstFileWriter, SstFileWriterOptions};
+pub use ingest::{
+    SstFileInfo, SstFileWriter, SstFileWriterEmbeddedBlobOptions, SstFileWriterOptions,
+};
 pub use transactions::{TransactionDbOptions, TransactionOptions};
 
 // Options of a database, of a family, and of single calls.

@@ -1,5 +1,5 @@
-//! Every database in `fixtures/`, written by RocksDB 7.8 or by LevelDB, reads back exactly as its
-//! writer read it.
+//! Every database in `fixtures/`, written by RocksDB 7.8 or 11.8 or by LevelDB, reads back exactly
+//! as its writer read it.
 
 #![allow(
     clippy::disallowed_methods,
@@ -38,6 +38,7 @@ fn of_leveldb() -> Vec<PathBuf> {
 fn all() -> Vec<PathBuf> {
     let mut found = directories_in(&fixtures());
     assert!(found.len() >= 30, "fixtures are missing: {found:?}");
+    found.extend(directories_in(&fixtures().join("../rocksdb-11.8")));
     found.extend(of_leveldb());
     found
 }

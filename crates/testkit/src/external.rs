@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use flagstone::base::Result;
 use flagstone::db::{ColumnFamily, Db, ExternalFiles};
 use flagstone::env::Env;
-use flagstone::ingest::{SstFileWriter, SstFileWriterOptions};
+use flagstone::ingest::{SstFileWriter, SstFileWriterEmbeddedBlobOptions, SstFileWriterOptions};
 
 use crate::model::{Edit, entity_columns};
 
@@ -86,6 +86,7 @@ impl<'a> Tables<'a> {
         if self.open.is_none() {
             let number = 1000 * self.family.id().0 as usize + self.files.len();
             let name = format!("{number:06}.sst");
+            self.options.embedded_blobs = self.embedded_blobs();
             self.open = Some(SstFileWriter::create(self.directory.join(name), &self.options)?);
         }
         let writer = self.open.as_mut().expect("it was begun");
@@ -99,6 +100,16 @@ impl<'a> Tables<'a> {
         }
         self.last = key.cloned();
         Ok(())
+    }
+
+    /// Each second table has large values beside its blocks, where the family's options allow it.
+    fn embedded_blobs(&self) -> Option<SstFileWriterEmbeddedBlobOptions> {
+        let table = &self.options.family.table;
+        let may_have = table.format_version >= 7
+            && !table.block_align
+            && table.super_block_alignment_size == 0;
+        (may_have && self.files.len() % 2 == 1)
+            .then_some(SstFileWriterEmbeddedBlobOptions { min_blob_size: 20 })
     }
 
     fn end(&mut self) -> Result<()> {

@@ -386,7 +386,7 @@ fn print_entries(
     Ok(iter.status()?)
 }
 
-/// The value of a property: numbers are stored as varints, names as they are, and four in forms of
+/// The value of a property: numbers are stored as varints, names as they are, and some in forms of
 /// their own.
 fn property_value(name: &str, value: &[u8], as_json: bool) -> Value {
     let shown = |text: String| if as_json { json::value(value) } else { json!(text) };
@@ -406,6 +406,9 @@ fn property_value(name: &str, value: &[u8], as_json: bool) -> Value {
         return json!(words.collect::<Vec<_>>().join(" "));
     }
     let mut decoder = flagstone::base::coding::Decoder::new(value);
+    if name.ends_with(".embedded.blob.stats") {
+        return json!([decoder.varint64(), decoder.varint64()]);
+    }
     let printable =
         value.len() > 1 && value.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
     match decoder.varint64() {

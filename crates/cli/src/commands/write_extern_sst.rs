@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flagstone::base::counted;
-use flagstone::ingest::{SstFileWriter, SstFileWriterOptions};
+use flagstone::ingest::{SstFileWriter, SstFileWriterEmbeddedBlobOptions, SstFileWriterOptions};
 use serde_json::json;
 
 use crate::arguments::{CF_ALIASES, Common, Database};
@@ -30,6 +30,17 @@ pub struct Arguments {
     /// The column family that the table is for
     #[arg(long, value_name = "NAME", default_value = "default", aliases = CF_ALIASES)]
     cf: String,
+    /// Keep values of so many bytes and more beside the blocks, 2048 unless said otherwise; needs
+    /// format_version=7
+    #[arg(
+        long,
+        value_name = "BYTES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2048",
+        alias = "embedded_blobs"
+    )]
+    embedded_blobs: Option<u64>,
     /// The new table; one that is there is replaced
     table: PathBuf,
 }
@@ -45,8 +56,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         let name = text::name(&arguments.cf);
         return Err(Failure::Usage(format!("there is no column family '{name}'")));
     };
-    let settings =
-        SstFileWriterOptions { env: options.env.clone(), ..SstFileWriterOptions::new(family) };
+    let embedded = |min_blob_size| SstFileWriterEmbeddedBlobOptions { min_blob_size };
+    let settings = SstFileWriterOptions {
+        env: options.env.clone(),
+        embedded_blobs: arguments.embedded_blobs.map(embedded),
+        ..SstFileWriterOptions::new(family)
+    };
     let mut lines = Lines::new(common);
     let mut writer = SstFileWriter::create(&arguments.table, &settings)?;
     loop {

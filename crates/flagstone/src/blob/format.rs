@@ -30,8 +30,8 @@
 //!          compression  u8
 //! ```
 //!
-//! In an index, file 0 stands for the table itself (embedded blobs of RocksDB 11.8), which is not
-//! read.
+//! In an index, file 0 stands for the table that holds it (embedded blobs of RocksDB 11.8): `sst`
+//! reads those, and nothing outside of it sees one.
 //!
 //! A record without a key that nothing refers to fills a hole, or, in files of earlier versions,
 //! the rest of a block.
@@ -304,12 +304,24 @@ impl BlobIndex {
         out.push(self.compression);
     }
 
-    /// Reads an index that takes up all of `bytes`.
+    /// Reads an index that takes up all of `bytes`, and leads to a blob file.
     ///
     /// # Errors
-    /// `Corruption` if it is cut off, followed by more, of an unknown kind, or has a time to live;
-    /// `NotSupported` if the value is embedded in the table.
+    /// `Corruption` if it is cut off, followed by more, of an unknown kind, has a time to live, or
+    /// names no file.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let index = Self::decode_in_table(bytes)?;
+        if index.is_embedded() {
+            return Err(Error::corruption("a blob index without the number of a file"));
+        }
+        Ok(index)
+    }
+
+    /// [`Self::decode`], also of an index that leads to a value in its own table.
+    ///
+    /// # Errors
+    /// As [`Self::decode`], but for the last.
+    pub fn decode_in_table(bytes: &[u8]) -> Result<Self> {
         let mut decoder = Decoder::new(bytes);
         match decoder.u8() {
             Some(INDEX_KIND_BLOB) => {}
@@ -327,15 +339,15 @@ impl BlobIndex {
                 compression: decoder.u8()?,
             })
         };
-        let index = read().filter(|_| decoder.is_empty()).ok_or_else(|| {
+        read().filter(|_| decoder.is_empty()).ok_or_else(|| {
             Error::corruption(format!("malformed blob index of {} bytes", bytes.len()))
-        })?;
-        match index.file {
-            FileNumber(0) => {
-                Err(Error::not_supported("a large value that is embedded in its table"))
-            }
-            _ => Ok(index),
-        }
+        })
+    }
+
+    /// Whether the value lies in the table that holds the index.
+    #[inline]
+    pub fn is_embedded(&self) -> bool {
+        self.file == FileNumber(0)
     }
 
     /// Bytes of the whole record in the blob file: what garbage is counted in.

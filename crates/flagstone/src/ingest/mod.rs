@@ -7,7 +7,7 @@ mod info;
 mod writer;
 
 pub use info::SstFileInfo;
-pub use writer::{SstFileWriter, SstFileWriterOptions};
+pub use writer::{SstFileWriter, SstFileWriterEmbeddedBlobOptions, SstFileWriterOptions};
 
 #[cfg(test)]
 mod tests;

@@ -34,12 +34,31 @@ pub struct SstFileWriterOptions {
     /// Number and name of that family, as the table's properties record them; `None` leaves them
     /// out, and the table then fits any family with the same comparator.
     pub named_family: Option<(ColumnFamilyId, String)>,
+    /// Keeps large values in the table beside its blocks (default: `None`, all in the blocks), so
+    /// that a scan of keys does not read them with the blocks. RocksDB 11.8 and later read such a
+    /// table. It needs `format_version` 7, and neither `block_align` nor
+    /// `super_block_alignment_size`.
+    pub embedded_blobs: Option<SstFileWriterEmbeddedBlobOptions>,
     /// Where files are written.
     pub env: Env,
     /// Computes the CRC32C of the finished file, which is read back for it (default: false).
     pub file_checksum: bool,
     /// Computes another checksum instead.
     pub file_checksum_factory: Option<Arc<dyn FileChecksumFactory>>,
+}
+
+/// Which values [`SstFileWriterOptions::embedded_blobs`] keeps beside the blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SstFileWriterEmbeddedBlobOptions {
+    /// Values of so many bytes and more, and columns of entities; no merge operands (default:
+    /// 2048).
+    pub min_blob_size: u64,
+}
+
+impl Default for SstFileWriterEmbeddedBlobOptions {
+    fn default() -> Self {
+        Self { min_blob_size: 2048 }
+    }
 }
 
 impl Default for SstFileWriterOptions {
@@ -54,6 +73,7 @@ impl SstFileWriterOptions {
         Self {
             family: family.clone(),
             named_family: None,
+            embedded_blobs: None,
             env: Env::default(),
             file_checksum: false,
             file_checksum_factory: None,
@@ -431,6 +451,7 @@ fn builder_settings(options: &SstFileWriterOptions) -> TableBuilderSettings {
         session_identity: session_identity(env.random.next_u64(), env.random.next_u64()),
         file_number: FileNumber(1),
         user_properties: TableProperties::external(),
+        embedded_from: options.embedded_blobs.map(|embedded| embedded.min_blob_size),
         level: None,
         // Nobody knows at which level it will lie, nor what is below it.
         ..table_builder_settings(&family, last_level, false)

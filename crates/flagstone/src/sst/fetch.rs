@@ -51,6 +51,8 @@ pub(super) struct BlockSource {
     pub guide: GuideRoom,
     /// The checksums of data blocks in memory, if they have some.
     pub sums: Option<Box<BlockSums>>,
+    /// Where values end that lie beside the blocks, if the table has some.
+    pub records_end: Option<u64>,
     /// The last bytes of the file while it is being opened; empty afterwards.
     pub tail: Vec<u8>,
 }
@@ -107,7 +109,7 @@ impl BlockSource {
     }
 
     /// The compression type of a block, given it and its trailer, which may have been cut off.
-    fn examine(&self, bytes: &[u8], handle: BlockHandle, verify: bool) -> Result<u8> {
+    pub(super) fn examine(&self, bytes: &[u8], handle: BlockHandle, verify: bool) -> Result<u8> {
         let size = handle.size as usize;
         if bytes.len() < size + TRAILER_SIZE {
             return Err(self.locate(Error::corruption("file ends within a block"), handle));
@@ -212,7 +214,7 @@ impl BlockSource {
     }
 
     /// Reads from `offset` on; how many bytes there were.
-    fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    pub(super) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         if self.copy_from_tail(offset, buffer) {
             Ok(buffer.len())
         } else {

@@ -3,8 +3,8 @@
 use crate::base::{InternalKey, InternalKeyBuf, Result, timestamp};
 
 use super::cursor::IndexCursor;
-use super::padding::Padding;
 use super::settings::ReadSettings;
+use super::shown::stored_place;
 use super::table::Table;
 
 /// A place in a table, after a data block.
@@ -12,7 +12,7 @@ use super::table::Table;
 pub struct TableAnchor {
     /// A user key: all keys before the place are at most this.
     pub user_key: Vec<u8>,
-    /// Bytes of data blocks up to here since the last anchor.
+    /// Bytes of data up to here since the last anchor: of blocks, and of values beside them.
     pub size: u64,
 }
 
@@ -24,7 +24,7 @@ impl Table {
     pub fn approximate_offset_of(&self, key: InternalKey<'_>) -> Result<u64> {
         let settings = self.quiet();
         let mut cursor = IndexCursor::default();
-        let stored = (self.padding > 0).then(|| Padding::stored(self.padding, key));
+        let stored = (self.padding > 0).then(|| stored_place(self.padding, key));
         let key = stored.as_ref().map_or(key, InternalKeyBuf::as_key);
         cursor.seek(self, key, &settings)?;
         Ok(cursor.handle(self).map_or_else(|| self.data_end(), |handle| handle.offset))
@@ -39,11 +39,14 @@ impl Table {
         let settings = self.quiet();
         let part = self.data_end().div_ceil(count.max(1) as u64).max(1);
         let mut anchors: Vec<TableAnchor> = Vec::new();
-        let (mut size, mut last) = (0, Vec::new());
+        let (mut size, mut end, mut last) = (0, 0, Vec::new());
+        let has_records = self.source.records_end.is_some();
         let mut cursor = IndexCursor::default();
         cursor.seek_to_first(self, &settings)?;
         while let (Some(handle), Some(user_key)) = (cursor.handle(self), cursor.user_key(self)) {
-            size += handle.end() - handle.offset;
+            let start = if has_records { end.min(handle.offset) } else { handle.offset };
+            size += handle.end() - start;
+            end = handle.end();
             last = timestamp::last_of(&user_key, self.padding);
             if size >= part {
                 anchors.push(TableAnchor { user_key: last.clone(), size });

@@ -11,10 +11,11 @@ use crate::base::{Error, InternalIterator, InternalKey, InternalKeyBuf, PinnedVa
 
 use super::block::BlockIter;
 use super::cursor::IndexCursor;
+use super::embedded::WholeValue;
 use super::fetch::Purpose;
-use super::padding::Padding;
 use super::readahead::{OwnFile, Readahead};
 use super::settings::IterSettings;
+use super::shown::Shown;
 use super::table::Table;
 
 /// What a scan will wait for at the next block: some waits for memory one after the other, as long
@@ -64,21 +65,21 @@ pub struct TableIterator {
     approach: Approach,
     readahead: Readahead,
     error: Option<Error>,
-    /// Where the table has no timestamps: the key that is shown.
-    padding: Option<Box<Padding>>,
+    /// What is shown of an entry, where that is not what is stored.
+    shown: Option<Box<Shown>>,
 }
 
 impl TableIterator {
     pub(super) fn new(table: Arc<Table>, settings: IterSettings, own: Option<OwnFile>) -> Self {
         let memory = settings.notes_readahead.then(|| table.cursor_memory()).flatten();
         let readahead = Readahead::new(settings.readahead_size, settings.auto_readahead, own);
-        let padding = Padding::of(table.padding);
+        let shown = Shown::of(&table);
         let mut settings = settings;
-        if let Some(bound) = settings.upper_bound.as_mut().filter(|_| padding.is_some()) {
+        if let Some(bound) = settings.upper_bound.as_mut().filter(|_| table.padding > 0) {
             bound.truncate(bound.len().saturating_sub(table.padding));
         }
         Self {
-            padding,
+            shown,
             readahead: readahead.noted_as(memory).mapped_if(settings.maps_readahead),
             table,
             settings,
@@ -97,6 +98,9 @@ impl TableIterator {
         self.positioned = false;
         self.error = None;
         (self.data, self.loaded) = (None, None);
+        if let Some(shown) = &mut self.shown {
+            shown.forget();
+        }
         self.approach.next = None;
         self.cursor = IndexCursor::default();
         self.readahead.forget();
@@ -107,21 +111,31 @@ impl TableIterator {
         self.data.as_ref().expect("a positioned cursor has a block")
     }
 
-    /// Notes the key that is shown, after a movement.
+    /// Notes what is shown, after a movement.
     #[inline]
-    fn pad(&mut self) {
-        if self.padding.is_some() {
-            self.note_padded();
+    fn show(&mut self) {
+        if self.shown.is_some() {
+            self.note_shown();
         }
     }
 
     #[cold]
-    fn note_padded(&mut self) {
-        if let (Some(padding), Some(data), true) =
-            (&mut self.padding, &self.data, self.positioned && self.error.is_none())
-        {
-            padding.note(data.key());
+    fn note_shown(&mut self) {
+        let (Some(shown), Some(data)) = (&mut self.shown, &self.data) else { return };
+        if !self.positioned || self.error.is_some() {
+            return shown.forget();
         }
+        if let Err(error) = shown.note(data, &self.table.source, &self.settings.read) {
+            shown.forget();
+            self.error = Some(self.locate(error));
+            (self.positioned, self.loaded) = (false, None);
+        }
+    }
+
+    /// The value, where it is not what is stored.
+    #[inline]
+    fn whole_value(&self) -> Option<&WholeValue> {
+        self.shown.as_ref().and_then(|shown| shown.value())
     }
 
     /// Runs a movement; an error ends the iteration.
@@ -133,7 +147,7 @@ impl TableIterator {
             self.loaded = None;
             self.error = Some(error);
         }
-        self.pad();
+        self.show();
     }
 
     /// Makes `data` the block of the index cursor's entry; `false` if there is no entry.
@@ -289,7 +303,7 @@ impl InternalIterator for TableIterator {
     }
 
     fn seek(&mut self, target: InternalKey<'_>) {
-        let stored = self.padding.as_ref().map(|padding| padding.place(target));
+        let stored = self.shown.as_ref().map(|shown| shown.place(target, false));
         let target = stored.as_ref().map_or(target, InternalKeyBuf::as_key);
         self.go(|iter| {
             if iter.ruled_out(target)? {
@@ -305,7 +319,7 @@ impl InternalIterator for TableIterator {
     }
 
     fn seek_for_prev(&mut self, target: InternalKey<'_>) {
-        let stored = self.padding.as_ref().map(|padding| padding.place(target));
+        let stored = self.shown.as_ref().map(|shown| shown.place(target, true));
         let target = stored.as_ref().map_or(target, InternalKeyBuf::as_key);
         self.go(|iter| {
             if iter.ruled_out(target)? {
@@ -336,7 +350,7 @@ impl InternalIterator for TableIterator {
         if !data.valid() {
             self.leave_block(Self::forward);
         }
-        self.pad();
+        self.show();
     }
 
     #[inline]
@@ -348,28 +362,37 @@ impl InternalIterator for TableIterator {
         if !data.valid() {
             self.leave_block(Self::backward);
         }
-        self.pad();
+        self.show();
     }
 
     #[inline]
     fn key(&self) -> InternalKey<'_> {
-        match &self.padding {
+        match &self.shown {
             None => self.current().key(),
-            Some(padding) => padding.key(),
+            Some(shown) => shown.key(),
         }
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        self.current().value()
+        match self.whole_value() {
+            None => self.current().value(),
+            Some(value) => value.bytes(),
+        }
     }
 
     fn pin_value(&self) -> Option<PinnedValue> {
-        Some(self.current().pin_value())
+        match self.whole_value() {
+            None => Some(self.current().pin_value()),
+            Some(value) => Some(value.pin()),
+        }
     }
 
     fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
-        self.current().upcoming(visit);
+        // Others do not know references to values within the table.
+        if !self.shown.as_ref().is_some_and(|shown| shown.has_records()) {
+            self.current().upcoming(visit);
+        }
     }
 
     fn status(&self) -> Result<()> {

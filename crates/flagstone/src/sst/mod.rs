@@ -10,6 +10,7 @@ pub mod block;
 mod builder;
 mod cached;
 mod cursor;
+mod embedded;
 mod fetch;
 mod fetch_meta;
 pub mod filter;
@@ -20,7 +21,6 @@ mod inspect;
 mod iter;
 mod many;
 mod open;
-mod padding;
 mod properties;
 pub(crate) mod protection;
 mod read_cache_hits;
@@ -29,6 +29,7 @@ mod rows;
 mod salvage;
 mod second_tier;
 mod settings;
+mod shown;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ pub use builder::{
     range_deletion_bytes,
 };
 pub use cached::{BlockCache, CachedBlock, IndexPartition, Slim};
+pub use embedded::EmbeddedStats;
 pub use filter::{Filter, FilterPolicy};
 pub use format::{BlockHandle, Footer, IndexType};
 pub use inspect::TableAnchor;

@@ -21,6 +21,7 @@ use crate::env::RandomAccessFile;
 
 use super::block::{Block, BlockWalk, GuideRoom};
 use super::cursor::TableIndex;
+use super::embedded;
 use super::fetch::BlockSource;
 use super::fetch::FILTER_OVERHEAD;
 use super::filter::Filter;
@@ -29,7 +30,7 @@ use super::index::{IndexBlock, PrefixHash};
 use super::properties::{TableProperties, name};
 use super::protection::BlockSums;
 use super::settings::TableReadSettings;
-use super::table::{FilterKind, Table, TableFilter, check_supported};
+use super::table::{FilterKind, Table, TableFilter};
 
 /// What is read at once: enough for metaindex, properties and range tombstones, and for all of a
 /// small table.
@@ -97,6 +98,7 @@ fn uncached(
         dictionary: None,
         guide: GuideRoom::None,
         sums: None,
+        records_end: None,
         tail,
     }
 }
@@ -138,7 +140,7 @@ pub(super) fn open(
     let meta_blocks = read_metaindex(&source, verify)?;
     let find = |name: &str| find(&meta_blocks, name);
     let properties = read_listed_properties(&source, &meta_blocks, verify)?;
-    check_supported(&properties)?;
+    source.records_end = embedded::records_end(&properties, size);
     let order = settings.comparator.clone();
     let (mut settings, padding) = as_keys_are_stored(settings, &properties)?;
     check_unique_id(&properties, settings.unique_id)?;

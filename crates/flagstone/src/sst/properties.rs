@@ -34,7 +34,7 @@ pub(crate) mod name {
     pub const TIMESTAMP_MIN: &str = "rocksdb.timestamp_min";
     pub const TIMESTAMP_MAX: &str = "rocksdb.timestamp_max";
     pub const TIMESTAMPS_PERSISTED: &str = "rocksdb.user.defined.timestamps.persisted";
-    /// fixed32.
+    /// Two varint64: how many values lie beside the blocks, and their bytes.
     pub const EMBEDDED_BLOBS: &str = "rocksdb.embedded.blob.stats";
     /// fixed32.
     pub const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
@@ -108,7 +108,7 @@ const TEXTS: [Field<String>; 8] = [
 pub struct TableProperties {
     /// Everything as stored, by name.
     pub raw: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Bytes of all data blocks with their trailers.
+    /// Bytes of all data blocks with their trailers, and of values between them.
     pub data_size: u64,
     /// Bytes of the index.
     pub index_size: u64,

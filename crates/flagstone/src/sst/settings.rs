@@ -201,6 +201,8 @@ pub struct TableBuilderSettings {
     pub block_align: Option<usize>,
     /// Ends data blocks early, and pads them, so that few lie across boundaries.
     pub super_block: Option<SuperBlock>,
+    /// Values, of entities those of columns, of so many bytes and more lie beside the blocks.
+    pub embedded_from: Option<u64>,
     /// A data block is closed when it has about this many bytes, uncompressed.
     pub block_size: usize,
     /// How many percent a block may stay below `block_size` rather than exceed it.
@@ -276,6 +278,7 @@ impl Default for TableBuilderSettings {
             compress_index: true,
             block_align: None,
             super_block: None,
+            embedded_from: None,
             block_size: 4096,
             block_size_deviation: 10,
             block_restart_interval: 16,

@@ -210,12 +210,31 @@ impl Table {
                     self.source.data_block((handle, seen), settings, None)?
                 }
             };
-            if self.search_block(block, handle, target, &mut visit)?.is_break() {
+            let shown = |sequence, kind, value: ValueRef<'_>| {
+                self.show_whole(settings, (sequence, kind, value), &mut visit)
+            };
+            if self.search_block(block, handle, target, shown)?.is_break() {
                 break;
             }
             cursor.next(self, settings)?;
         }
         Ok(())
+    }
+
+    /// Shows `visit` an entry with its value, which may lie apart from the block.
+    #[inline]
+    fn show_whole(
+        &self,
+        settings: &ReadSettings,
+        (sequence, kind, value): (SequenceNumber, ValueType, ValueRef<'_>),
+        visit: &mut impl Visit,
+    ) -> Result<ControlFlow<()>> {
+        if self.source.records_end.is_some()
+            && let Some(whole) = self.source.whole_value(kind, value.bytes(), settings)?
+        {
+            return visit(sequence, whole.kind, whole.value_ref());
+        }
+        visit(sequence, kind, value)
     }
 
     /// Shows `visit` the target's entries in one block; continues if the next block may have more
@@ -226,7 +245,7 @@ impl Table {
         block: Block,
         handle: BlockHandle,
         target: InternalKey<'_>,
-        visit: &mut impl Visit,
+        mut visit: impl Visit,
     ) -> Result<ControlFlow<()>> {
         let time = perf::time(PerfMetric::BlockSeekNanos);
         let found = (self.comparator.is_bytewise() && self.global_sequence.is_none())
@@ -246,7 +265,7 @@ impl Table {
             }
             None => {}
         }
-        self.walk_block(block, passed, handle, target, visit)
+        self.walk_block(block, passed, handle, target, &mut visit)
     }
 
     /// Goes through the target's entries in one block key by key, after the one at this offset if
@@ -556,12 +575,4 @@ fn ask(filter: &Filter, element: FilterKey<'_>) -> bool {
 fn filter_partition(top: &IndexBlock, user_key: &[u8]) -> Option<usize> {
     let last = top.len().checked_sub(1)?;
     Some(top.seek_user_key(user_key).min(last))
-}
-
-/// Refuses a table that has blobs before its data blocks.
-pub(super) fn check_supported(properties: &TableProperties) -> Result<()> {
-    if properties.raw.contains_key(super::properties::name::EMBEDDED_BLOBS.as_bytes()) {
-        return Err(Error::not_supported("large values are embedded in the table"));
-    }
-    Ok(())
 }

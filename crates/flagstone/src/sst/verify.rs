@@ -5,7 +5,8 @@
 //! 2. The index is walked; each data block is read from the file, not from the cache. Its entries
 //!    must ascend, lie above the key of the index entry before and not above their own, and be in
 //!    the filter.
-//! 3. What was counted must agree with the properties.
+//! 3. Values beside the blocks are read, and overlap neither blocks nor each other.
+//! 4. What was counted must agree with the properties.
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::base::{
 
 use super::block::{Block, BlockIter};
 use super::cursor::IndexCursor;
+use super::embedded::{EmbeddedStats, records_of};
 use super::filter::{Filter, FilterKey};
 use super::format::{BlockHandle, meta_name};
 use super::iter::TableIterator;
@@ -54,6 +56,9 @@ struct Check<'a> {
     last: Option<InternalKeyBuf>,
     on_entry: &'a mut dyn FnMut(InternalKey<'_>, &[u8]),
     lower: Option<Vec<u8>>,
+    /// Where the data blocks lie and the values beside them, if there are any: the latter are
+    /// marked.
+    places: Vec<(BlockHandle, bool)>,
     /// The filter, where it does not lie with the table: it is read once, not for each key.
     filter: Option<Arc<Filter>>,
 }
@@ -78,10 +83,12 @@ impl Table {
             counts: Counts::default(),
             last: None,
             lower: None,
+            places: Vec::new(),
             filter: None,
         };
         check.meta_blocks();
         let whole = check.data_blocks();
+        check.places();
         if whole && check.clean {
             check.properties();
         }
@@ -224,6 +231,9 @@ impl Check<'_> {
     fn data_block(&mut self, handle: BlockHandle, upper: &[u8]) -> Result<()> {
         let table = self.table;
         let block: Block = table.source.read_block(handle, true, true)?;
+        if table.source.records_end.is_some() {
+            self.places.push((handle, false));
+        }
         let mut iter = BlockIter::new(block, table.comparator.clone(), table.global_sequence);
         iter.seek_to_first();
         if !iter.valid() && iter.status().is_ok() {
@@ -232,7 +242,7 @@ impl Check<'_> {
         while iter.valid() {
             let key = iter.key();
             self.entry(key, iter.value(), upper)?;
-            (self.on_entry)(key, iter.value());
+            self.show(key, iter.value(), handle);
             match &mut self.last {
                 Some(last) => last.set_from(key),
                 last => *last = Some(key.to_buf()),
@@ -240,6 +250,66 @@ impl Check<'_> {
             iter.next();
         }
         iter.status()
+    }
+
+    /// Shows an entry that is in order, with its value.
+    fn show(&mut self, key: InternalKey<'_>, stored: &[u8], block: BlockHandle) {
+        let (table, kind) = (self.table, key.value_type());
+        let Some(kind) = kind.filter(|_| table.source.records_end.is_some()) else {
+            return (self.on_entry)(key, stored);
+        };
+        let settings = ReadSettings { verify_checksums: true, ..table.quiet() };
+        match table.source.whole_value(kind, stored, &settings) {
+            Ok(None) => (self.on_entry)(key, stored),
+            Ok(Some(whole)) => {
+                let shown = InternalKeyBuf::new(key.user_key(), key.sequence(), whole.kind);
+                (self.on_entry)(shown.as_key(), whole.bytes());
+                // They were read.
+                let records = records_of(kind, stored).unwrap_or_default();
+                let handles = records.iter().map(|index| (index.offset, index.size));
+                self.places
+                    .extend(handles.map(|(offset, size)| (BlockHandle { offset, size }, true)));
+            }
+            // The others of the block are in order.
+            Err(error) => {
+                let before = self.last.as_ref().map_or(Vec::new(), |last| last.user_key().to_vec());
+                let range = Some((before, key.user_key().to_vec()));
+                self.fault(error.at_offset(block.offset), range);
+            }
+        }
+    }
+
+    /// That values beside the blocks have places of their own, and are as many as the table says.
+    fn places(&mut self) {
+        if self.table.source.records_end.is_none() {
+            return;
+        }
+        let mut places = std::mem::take(&mut self.places);
+        places.sort_unstable_by_key(|(handle, _)| (handle.offset, handle.size));
+        for pair in places.windows(2) {
+            let [(first, of_value), (second, of_other)] = [pair[0], pair[1]];
+            if (of_value || of_other) && first.end() > second.offset {
+                let error = Error::corruption(format!(
+                    "an embedded value overlaps what lies at {}",
+                    first.offset
+                ));
+                self.fault(error.at_offset(second.offset), None);
+            }
+        }
+        let mut counted = EmbeddedStats::default();
+        let values = places.iter().filter(|(_, of_value)| *of_value);
+        values.for_each(|(handle, _)| counted.add(handle.size));
+        match EmbeddedStats::of(&self.table.properties) {
+            Ok(Some(stored)) if self.clean && stored != counted => {
+                let message = format!(
+                    "the table says that {} embedded values have {} bytes, but {} with {} were counted",
+                    stored.count, stored.bytes, counted.count, counted.bytes
+                );
+                self.fault(Error::corruption(message), None);
+            }
+            Ok(_) => {}
+            Err(error) => self.fault(error, None),
+        }
     }
 
     fn entry(&mut self, key: InternalKey<'_>, value: &[u8], upper: &[u8]) -> Result<()> {

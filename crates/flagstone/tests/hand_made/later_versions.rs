@@ -117,10 +117,9 @@ fn an_entity_that_cannot_be_read_cannot_be_written() {
     assert_eq!(world.open().get("other").unwrap().unwrap(), "value");
 }
 
-/// Such values lie in the table itself. They were looked for in a blob file without a number, in
-/// vain.
+/// Such values lie in the table itself. They were looked for in a blob file without a number.
 #[test]
-fn a_table_with_embedded_blobs_is_not_supported() {
+fn an_embedded_blob_that_is_not_there_is_damage() {
     let world = World::new();
     let user_properties = vec![(b"rocksdb.embedded.blob.stats".to_vec(), vec![1, 5])];
     let settings = TableBuilderSettings { user_properties, ..TableBuilderSettings::default() };
@@ -128,7 +127,7 @@ fn a_table_with_embedded_blobs_is_not_supported() {
         world.add_entry("embedded", ValueType::BlobIndex, b"\x01\x00\x00\x05\x00", settings);
     let db = world.open();
     let refused = db.get("embedded").unwrap_err();
-    assert_eq!(refused.code(), Code::NotSupported, "{refused}");
+    assert_eq!((refused.code(), refused.offset()), (Code::Corruption, Some(0)), "{refused}");
     assert_eq!(refused.path(), Some(&*table), "{refused}");
     assert_eq!(db.damaged_files().len(), 1);
     db.put("other", "value").unwrap();

@@ -185,7 +185,7 @@ fn a_value_that_cannot_be_read_costs_its_table_and_nothing_else() {
         (ValueType::BlobIndex, b"\x02\x05x", Code::Corruption),
         (ValueType::BlobIndex, b"\x01\x05", Code::Corruption),
         (ValueType::BlobIndex, b"", Code::Corruption),
-        (ValueType::BlobIndex, b"\x01\x00\x20\x05\x00", Code::NotSupported),
+        (ValueType::BlobIndex, b"\x01\x00\x20\x05\x00", Code::Corruption),
         (ValueType::WideColumnEntity, b"\x01\x01", Code::Corruption),
         (ValueType::ValuePreferredSeqno, b"short", Code::Corruption),
     ] {

@@ -137,7 +137,7 @@ impl BlockIter {
     /// The entry's value, to be copied or pinned.
     #[inline]
     pub fn value_ref(&self) -> ValueRef<'_> {
-        ValueRef { block: &self.block, start: self.value.0, end: self.value.1 }
+        ValueRef::of_block(&self.block, self.value.0, self.value.1)
     }
 
     /// The entry's value with the block that it lies in.

@@ -158,6 +158,7 @@ impl Block {
     }
 
     /// Its bytes, kept alive.
+    #[inline]
     fn share_bytes(&self) -> SharedPiece {
         self.0.clone().without_known()
     }
@@ -260,7 +261,7 @@ pub(super) fn count_in<K>(shared: &SharedPiece<K>, account: &Arc<MemoryAccount>)
 /// A piece of a block that keeps the block alive: a value without a copy.
 #[derive(Debug, Clone)]
 pub struct BlockSlice {
-    block: Block,
+    bytes: SharedPiece,
     start: u32,
     end: u32,
 }
@@ -284,7 +285,7 @@ impl Deref for BlockSlice {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        self.block.slice(self.start, self.end)
+        &self.bytes[self.start as usize..self.end as usize]
     }
 }
 
@@ -294,24 +295,51 @@ impl AsRef<[u8]> for BlockSlice {
     }
 }
 
-/// A borrowed value of a block, to be copied or pinned.
+/// A borrowed value, to be copied or pinned.
 #[derive(Debug, Clone, Copy)]
 pub struct ValueRef<'a> {
-    block: &'a Block,
+    owner: Owner<'a>,
     start: u32,
     end: u32,
 }
 
+/// Where a value lies.
+#[derive(Debug, Clone, Copy)]
+enum Owner<'a> {
+    Block(&'a Block),
+    /// Memory of its own.
+    Piece(&'a SharedPiece),
+}
+
 impl<'a> ValueRef<'a> {
+    /// The bytes of `block` from `start` to `end`.
+    #[inline]
+    fn of_block(block: &'a Block, start: u32, end: u32) -> Self {
+        Self { owner: Owner::Block(block), start, end }
+    }
+
+    /// The bytes of `piece` up to `end`.
+    pub(super) fn of_piece(piece: &'a SharedPiece, end: u32) -> Self {
+        Self { owner: Owner::Piece(piece), start: 0, end }
+    }
+
     /// The value.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
-        self.block.slice(self.start, self.end)
+        match self.owner {
+            Owner::Block(block) => block.slice(self.start, self.end),
+            Owner::Piece(piece) => &piece[self.start as usize..self.end as usize],
+        }
     }
 
-    /// The value, kept alive with its block instead of copied.
+    /// The value, kept alive with what it lies in instead of copied.
+    #[inline]
     pub fn pin(&self) -> BlockSlice {
-        BlockSlice { block: self.block.clone(), start: self.start, end: self.end }
+        let bytes = match self.owner {
+            Owner::Block(block) => block.share_bytes(),
+            Owner::Piece(piece) => piece.clone(),
+        };
+        BlockSlice { bytes, start: self.start, end: self.end }
     }
 }
 

@@ -223,7 +223,7 @@ impl Block {
         }
         let (sequence, value_type) = unpack_sequence_and_type(packed);
         let value_type = value_type.filter(|&kind| kind != ValueType::RangeDeletion)?;
-        let value = ValueRef { block: self, start: key_end, end: key_end + header.value_length };
+        let value = ValueRef::of_block(self, key_end, key_end + header.value_length);
         Some(Found::Entry { sequence, value_type, value, offset, shared: header.shared as usize })
     }
 }

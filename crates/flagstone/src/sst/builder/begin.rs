@@ -10,6 +10,9 @@ use crate::base::checksum::crc32c;
 use crate::base::compression::CompressionType;
 use crate::base::{CollectorContext, Error, Result};
 
+/// The first format version with values beside the blocks.
+const EMBEDDING_SINCE: u32 = 7;
+
 pub(super) fn index(settings: &TableBuilderSettings) -> IndexBuilderSettings {
     let hashed = settings.index_type == IndexType::HashSearch;
     IndexBuilderSettings {
@@ -20,7 +23,9 @@ pub(super) fn index(settings: &TableBuilderSettings) -> IndexBuilderSettings {
         restart_interval: if hashed { 1 } else { settings.index_block_restart_interval },
         partition_size: settings.metadata_block_size,
         user_keys: settings.format_version >= 3,
-        delta_values: settings.format_version >= 4 && settings.block_align.is_none(),
+        delta_values: settings.format_version >= 4
+            && settings.block_align.is_none()
+            && settings.embedded_from.is_none(),
     }
 }
 
@@ -73,6 +78,19 @@ pub(super) fn check(settings: &TableBuilderSettings) -> Result<()> {
         settings.super_block.filter(|super_block| !super_block.size.is_power_of_two())
     {
         return refuse(format!("super blocks of {} bytes are no power of two", super_block.size));
+    }
+    if settings.embedded_from.is_some() {
+        if settings.format_version < EMBEDDING_SINCE {
+            return refuse(format!(
+                "embedded blobs need format_version {EMBEDDING_SINCE}, not {}",
+                settings.format_version
+            ));
+        }
+        if settings.block_align.is_some() || settings.super_block.is_some() {
+            return refuse(
+                "embedded blobs lie between blocks, which then cannot be aligned".to_owned(),
+            );
+        }
     }
     if settings.index_type == IndexType::HashSearch && settings.prefix_extractor.is_none() {
         return refuse("the hash-search index needs a prefix extractor".to_owned());

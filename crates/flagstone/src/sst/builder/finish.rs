@@ -16,6 +16,7 @@ use super::super::properties::{TableProperties, name};
 use super::super::settings::TableBuilderSettings;
 use super::block_compressor::BlockCompressor;
 use super::block_writer::BlockWriter;
+use super::embedding::Embedding;
 use super::parts::Stamps;
 use super::{TableBuilder, TableSummary, collectors};
 
@@ -66,7 +67,8 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     }
     let (collected, needs_compaction) = builder.collectors.finish();
     builder.properties.raw.extend(collected);
-    set_timestamps(&mut builder.properties, builder.bounds.stamps.as_ref());
+    let met = (builder.embedding.as_deref(), builder.bounds.stamps.as_ref());
+    set_what_was_met(&mut builder.properties, met);
     set_write_times(&mut builder.properties, settings, builder.bounds.sequences);
     fill_properties(&mut builder.properties, settings, &builder.writer, flavor, sizes, tail_start);
     meta.push((meta_name::PROPERTIES, builder.writer.write_raw(&builder.properties.encode())?));
@@ -90,7 +92,14 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     })
 }
 
-fn set_timestamps(properties: &mut TableProperties, stamps: Option<&Stamps>) {
+/// Notes what only the entries told.
+fn set_what_was_met(
+    properties: &mut TableProperties,
+    (embedding, stamps): (Option<&Embedding>, Option<&Stamps>),
+) {
+    if let Some(embedding) = embedding {
+        embedding.note(properties);
+    }
     if let Some((oldest, newest)) = stamps.and_then(Stamps::ends) {
         properties.set(name::TIMESTAMP_MIN, oldest);
         properties.set(name::TIMESTAMP_MAX, newest);

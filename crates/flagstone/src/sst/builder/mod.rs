@@ -6,13 +6,15 @@
 //! 3. With a dictionary, blocks are held back until the dictionary can be made, then written all at
 //!    once. Or they are compressed in a thread of its own, some blocks ahead of what is written
 //!    (see [`parallel`]).
-//! 4. At the end follow filter, index, dictionary, range tombstones, properties, metaindex and
+//! 4. Values that go beside the blocks are written at once, before the block with their entry.
+//! 5. At the end follow filter, index, dictionary, range tombstones, properties, metaindex and
 //!    footer.
 
 mod begin;
 mod block_compressor;
 mod block_writer;
 mod collectors;
+mod embedding;
 mod filters;
 mod finish;
 mod held_back;
@@ -42,6 +44,7 @@ use super::verify::out_of_order;
 use block_compressor::BlockCompressor;
 use block_writer::BlockWriter;
 use collectors::Collectors;
+use embedding::Embedding;
 use filters::Filters;
 use held_back::HeldBack;
 use parallel::{Batch, PARALLEL_BLOCK_MAX, ParallelCompressor, WrittenBlock};
@@ -74,6 +77,8 @@ pub struct TableBuilder {
     cached: CachedBlocks,
     index: IndexBuilder,
     keys: KeyStructures,
+    /// What takes large values, if they go beside the blocks.
+    embedding: Option<Box<Embedding>>,
     tombstones: Vec<RangeTombstone>,
     properties: TableProperties,
     collectors: Collectors,
@@ -158,6 +163,7 @@ impl TableBuilder {
                 key_filter,
                 prefix_hash: hash_extractor.map(PrefixHashBuilder::new),
             },
+            embedding: settings.embedded_from.map(|size| Box::new(Embedding::new(size))),
             tombstones: Vec::new(),
             properties: TableProperties::default(),
             collectors: Collectors::new(&settings.collectors, begin::collector_context(&settings)),
@@ -178,14 +184,14 @@ impl TableBuilder {
     }
 
     /// Compresses data blocks in a thread of this spawner's, so that the table is written in less
-    /// time. Not where there is nothing to compress, where a dictionary is made first, or where how
-    /// large a block is depends on where the one before ends.
+    /// time. Not where there is nothing to compress, where a dictionary is made first, where values
+    /// go beside the blocks, or where how large a block is depends on where the one before ends.
     ///
     /// # Errors
     /// `NotSupported` if the codec cannot be set up.
     pub fn compressing_in_parallel(mut self, spawner: Option<Arc<dyn Spawn>>) -> Result<Self> {
         let is_placed = self.settings.super_block.is_some() || self.settings.block_align.is_some();
-        let serves = self.codec.held_back.is_none() && !is_placed;
+        let serves = self.codec.held_back.is_none() && !is_placed && self.embedding.is_none();
         if let Some(spawner) = spawner.filter(|_| serves)
             && let Some(threads) = BlockCompressor::new(&self.settings, None)?
         {
@@ -204,6 +210,15 @@ impl TableBuilder {
     pub fn add(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
         check_entry_size(key, value.len(), BLOCK_SIZE_MAX).map_err(|error| error.at(&self.path))?;
         self.check_order(key)?;
+        match &self.embedding {
+            None => self.add_stored(key, value),
+            Some(_) => self.add_embedding(key, value),
+        }
+    }
+
+    /// Adds what the table stores of an entry.
+    #[inline]
+    fn add_stored(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
         if let Some(stamps) = &mut self.bounds.stamps {
             stamps.take(key.user_key(), &self.settings.comparator);
         }

@@ -11,14 +11,15 @@
 //! is lost, yields nothing.
 
 mod contents;
+mod embedded;
 mod ends;
 mod scan;
+mod search;
 #[cfg(test)]
 mod tests;
 mod walk;
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,16 +33,16 @@ use crate::env::{RandomAccessFile, read_until_end};
 
 use super::block::{BlockIter, GuideRoom};
 use super::fetch::BlockSource;
-use super::format::{BlockHandle, Footer, IndexType, meta_name};
+use super::format::{BlockHandle, IndexType, meta_name};
 use super::index::IndexBlock;
 use super::open::{
     properties_handle, read_metaindex, read_properties, read_range_tombstones, read_tail,
 };
 use super::properties::TableProperties;
 use super::verify::BlockFault;
-use contents::Contents;
+use embedded::LostValues;
 use ends::Effort;
-use scan::{Checksums, find_blocks};
+use scan::Checksums;
 pub use walk::RemainingEntries;
 
 /// So many damaged blocks in a row are told one by one. What is behind them is told together: of a
@@ -68,8 +69,10 @@ pub struct TableRemains {
     pub tombstones: Vec<RangeTombstone>,
     /// Where the intact data blocks lie, in the order of the file.
     blocks: Vec<BlockHandle>,
-    /// Entries in these.
+    /// Entries in these, but for those whose values are damaged.
     pub entries: u64,
+    /// The keys of entries whose values lie beside the blocks, and are damaged.
+    lost: HashSet<Vec<u8>>,
     /// The largest sequence number of entries and range tombstones.
     pub largest_sequence: SequenceNumber,
     /// Whether the entries of all blocks ascend.
@@ -147,6 +150,7 @@ impl TableRemains {
         }
         self.global_sequence = Some(sequence);
         self.largest_sequence = sequence;
+        self.date_lost(sequence);
         self.tombstones.iter_mut().for_each(|tombstone| tombstone.sequence = sequence);
     }
 
@@ -185,6 +189,7 @@ impl<'a> Survey<'a> {
             dictionary: None,
             guide: GuideRoom::None,
             sums: None,
+            records_end: None,
             tail: Vec::new(),
         };
         let remains = TableRemains {
@@ -195,6 +200,7 @@ impl<'a> Survey<'a> {
             tombstones: Vec::new(),
             blocks: Vec::new(),
             entries: 0,
+            lost: HashSet::new(),
             largest_sequence: 0,
             is_sorted: true,
             bounds: None,
@@ -298,6 +304,7 @@ impl<'a> Survey<'a> {
             Ok(properties) => self.remains.properties = Some(properties),
             Err(error) => self.note_incomplete(error.at(self.remains.path())),
         }
+        self.remains.tell_records();
         self.remains.comparator = (self.settings.comparator)(self.remains.properties.as_ref())?;
         self.tell_sequence();
         if let Some(handle) = self.meta_block(meta_name::DICTIONARY) {
@@ -464,10 +471,11 @@ impl<'a> Survey<'a> {
         let (mut entries, mut largest, mut is_sorted) = (0, 0, true);
         let mut last = self.last.clone();
         let mut first = None;
+        let mut lost = LostValues::default();
         while iter.valid() {
             let key = iter.key();
             is_sorted &= last.as_ref().is_none_or(|last| self.is_before(last.as_key(), key));
-            entries += 1;
+            entries += u64::from(!lost.takes(&self.remains, (&iter, handle), last.as_ref()));
             largest = largest.max(key.sequence());
             first.get_or_insert_with(|| key.user_key().to_vec());
             match &mut last {
@@ -479,6 +487,7 @@ impl<'a> Survey<'a> {
         iter.status()?;
         self.last = last;
         let remains = &mut self.remains;
+        lost.tell(&mut remains.faults, &mut remains.lost);
         remains.blocks.push(handle);
         remains.entries += entries;
         remains.largest_sequence = remains.largest_sequence.max(largest);
@@ -493,85 +502,6 @@ impl<'a> Survey<'a> {
     fn is_before(&self, a: InternalKey<'_>, b: InternalKey<'_>) -> bool {
         let order = self.remains.comparator.compare(a.user_key(), b.user_key());
         order.is_lt() || order.is_eq() && a.packed() > b.packed()
-    }
-
-    /// Where no block is known.
-    fn gaps(&self) -> Vec<Range<u64>> {
-        let mut known: Vec<BlockHandle> = self.named.iter().map(|(handle, ..)| *handle).collect();
-        known.extend(self.meta_blocks.iter().map(|(_, handle)| *handle));
-        known.sort_by_key(|handle| handle.offset);
-        let (mut gaps, mut at) = (Vec::new(), 0);
-        for handle in known {
-            if handle.offset > at {
-                gaps.push(at..handle.offset);
-            }
-            at = at.max(handle.end());
-        }
-        gaps.push(at..self.remains.source.file_size.max(at));
-        gaps
-    }
-
-    /// Step 3.
-    fn find(&mut self, range: Range<u64>, found: &mut Vec<BlockHandle>) -> Result<()> {
-        let source = &mut self.remains.source;
-        let checksums = &mut self.checksums;
-        find_blocks(&*source.file, source.file_size, range, checksums, &mut self.effort, found)?;
-        if let Checksums::Known(footer) = self.checksums {
-            source.footer =
-                Footer { metaindex: source.footer.metaindex, index: source.footer.index, ..footer };
-        }
-        Ok(())
-    }
-
-    /// Whether the index says that there is another block: what looks like one is a part of a value
-    /// then.
-    fn lies_in_named(&self, handle: BlockHandle) -> bool {
-        let begun = self.named.partition_point(|(named, ..)| named.offset < handle.end());
-        begun > 0 && handle.offset < self.named[begun - 1].0.end()
-    }
-
-    /// Takes the data blocks among those that were found.
-    fn take_found(&mut self, found: &[BlockHandle]) -> Result<()> {
-        let mut known: HashSet<(u64, u64)> =
-            self.named.iter().map(|(handle, ..)| (handle.offset, handle.size)).collect();
-        known.extend(self.meta_blocks.iter().map(|(_, handle)| (handle.offset, handle.size)));
-        known.extend(self.remains.source.footer.index.map(|handle| (handle.offset, handle.size)));
-        let from_index = self.remains.blocks.len();
-        let properties = self.remains.properties.as_ref();
-        let data_size = properties.map(|properties| properties.data_size).filter(|&size| size > 0);
-        // Properties that were only found may be those of a table in a value, unless data blocks
-        // agree with them.
-        let is_certain = properties_handle(&self.meta_blocks).is_some();
-        let agrees = |size| found.first().is_some_and(|first| first.offset < size);
-        let data_size = data_size.filter(|&size| is_certain || agrees(size));
-        for (at, &handle) in found.iter().enumerate() {
-            if known.contains(&(handle.offset, handle.size)) || self.lies_in_named(handle) {
-                continue;
-            }
-            let (source, comparator) = (&self.remains.source, &self.remains.comparator);
-            match contents::tell(source, handle, &found[..at], comparator, data_size) {
-                Contents::Data => {
-                    if let Err(error) = self.take_block(handle) {
-                        self.fault(error.at_offset(handle.offset), None);
-                    }
-                }
-                Contents::RangeDeletions if self.remains.tombstones.is_empty() => {
-                    let sequence = self.remains.global_sequence;
-                    let read = read_range_tombstones(&self.remains.source, handle, sequence, true);
-                    self.remains.tombstones = read.unwrap_or_default();
-                }
-                Contents::Unreadable(error) => self.fault(error, None),
-                Contents::RangeDeletions | Contents::Other => {}
-            }
-        }
-        let blocks = &mut self.remains.blocks;
-        if from_index > 0 && blocks.len() > from_index {
-            // Those that were found lie between those that the index named: what ascends is not
-            // known any longer.
-            blocks.sort_by_key(|handle| handle.offset);
-            self.remains.is_sorted = false;
-        }
-        Ok(())
     }
 
     fn finish(mut self) -> TableRemains {

@@ -1,5 +1,6 @@
 //! Tables with damage of every kind: what is intact comes out, and nothing else.
 
+mod beside_blocks;
 mod within_values;
 
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use crate::env::failing_pages::test_support::BadSector;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{FileSystem, IoMode, WritableFile};
 use crate::sst::filter::FilterPolicy;
-use crate::sst::{IndexShortening, SuperBlock, TableBuilder, TableBuilderSettings};
+use crate::sst::{Footer, IndexShortening, SuperBlock, TableBuilder, TableBuilderSettings};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::TableRemains;
-use crate::base::{Error, InternalKey, Result};
+use crate::base::{Error, InternalKey, InternalKeyBuf, Result};
 use crate::sst::block::BlockIter;
+use crate::sst::embedded::WholeValue;
 use crate::sst::format::BlockHandle;
 
 /// A walk over the intact entries of a table.
@@ -12,12 +13,14 @@ pub struct RemainingEntries {
     remains: Arc<TableRemains>,
     next: usize,
     block: Option<BlockIter>,
+    /// The current entry, if its value lies beside the block.
+    whole: Option<(InternalKeyBuf, WholeValue)>,
 }
 
 impl RemainingEntries {
     /// In front of the first.
     pub(super) fn new(remains: Arc<TableRemains>) -> Self {
-        Self { remains, next: 0, block: None }
+        Self { remains, next: 0, block: None, whole: None }
     }
 
     /// [`RemainingEntries::advance`], also past blocks that cannot be read any longer. Of those in
@@ -40,17 +43,22 @@ impl RemainingEntries {
         is_there
     }
 
-    /// Moves to the next entry; whether there is one. After an error, to the first of the next
-    /// block.
+    /// Moves to the next entry; whether there is one. Entries whose values were found to be damaged
+    /// are passed over. After an error, to the first of the next block, or behind the entry whose
+    /// value it was about.
     ///
     /// # Errors
-    /// `IoError`; `Corruption` if a block is not what it was when the table was looked at.
+    /// `IoError`; `Corruption` if a block or a value is not what it was when the table was looked
+    /// at.
     pub fn advance(&mut self) -> Result<bool> {
         loop {
             if let Some(block) = &mut self.block {
                 block.next();
                 if block.valid() {
-                    return Ok(true);
+                    if self.take_value()? {
+                        return Ok(true);
+                    }
+                    continue;
                 }
                 let ended = block.status();
                 self.block = None;
@@ -62,10 +70,29 @@ impl RemainingEntries {
             block.seek_to_first();
             if block.valid() {
                 self.block = Some(block);
-                return Ok(true);
+                if self.take_value()? {
+                    return Ok(true);
+                }
+                continue;
             }
             block.status().map_err(|error| error.at(self.remains.path()))?;
         }
+    }
+
+    /// Reads the value of the current entry, where it lies beside the block; `false` if it is known
+    /// to be lost.
+    fn take_value(&mut self) -> Result<bool> {
+        self.whole = None;
+        let Some(block) = &self.block else { return Ok(false) };
+        let key = block.key();
+        if self.remains.lost.contains(key.as_bytes()) {
+            return Ok(false);
+        }
+        if let Some(whole) = self.remains.whole_value(block)? {
+            let shown = InternalKeyBuf::new(key.user_key(), key.sequence(), whole.kind);
+            self.whole = Some((shown, whole));
+        }
+        Ok(true)
     }
 
     /// Where the entry's block lies.
@@ -80,6 +107,9 @@ impl RemainingEntries {
     /// If the last [`RemainingEntries::advance`] did not come to one.
     pub fn entry(&self) -> (InternalKey<'_>, &[u8]) {
         let block = self.block.as_ref().expect("the walk stands on an entry");
-        (block.key(), block.value())
+        match &self.whole {
+            Some((key, whole)) => (key.as_key(), whole.bytes()),
+            None => (block.key(), block.value()),
+        }
     }
 }

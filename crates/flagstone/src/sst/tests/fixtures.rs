@@ -75,8 +75,9 @@ pub(super) fn check_whole(table: &Arc<Table>) -> Entries {
         iter.seek_for_prev(key.as_key());
         assert!(iter.valid() && iter.key() == key.as_key(), "{table:?}: seek_for_prev {key:?}");
         let mut found = None;
+        let sought = InternalKeyBuf::for_seek(key.user_key(), key.as_key().sequence());
         table
-            .get(key.as_key(), &ReadSettings::default(), |sequence, kind, value| {
+            .get(sought.as_key(), &ReadSettings::default(), |sequence, kind, value| {
                 found = Some((
                     InternalKeyBuf::new(key.user_key(), sequence, kind),
                     value.bytes().to_vec(),

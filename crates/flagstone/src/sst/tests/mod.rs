@@ -2,6 +2,8 @@
 
 mod damage;
 mod earlier;
+mod embedded;
+mod embedded_damage;
 mod fixtures;
 mod forms;
 mod golden;
