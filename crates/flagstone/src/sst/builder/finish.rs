@@ -73,7 +73,6 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     fill_properties(&mut builder.properties, settings, &builder.writer, flavor, sizes, tail_start);
     meta.push((meta_name::PROPERTIES, builder.writer.write_raw(&builder.properties.encode())?));
     let metaindex = builder.writer.write_raw(&encode_metaindex(meta))?;
-
     let (smallest, largest) = bounds(&builder);
     let size = builder.writer.finish(metaindex, index)?;
     let empty = builder.properties.num_entries == 0;
