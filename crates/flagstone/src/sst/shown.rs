@@ -79,19 +79,16 @@ impl Shown {
     }
 
     /// The place in the table of a place among the entries that are shown. A seek back from it
-    /// finds what is shown up to it, one forward what is shown from it on.
+    /// finds what is shown up to it, one forward what is shown from it on: a table has one entry of
+    /// a key and a number.
     pub(super) fn place(&self, place: InternalKey<'_>, back: bool) -> InternalKeyBuf {
         let mut stored = stored_place(self.padding, place);
         let key = stored.as_key();
         let (sequence, kind) = (key.sequence(), key.value_type());
-        if let Some(kind) = kind.filter(|_| self.has_records) {
-            // What is shown as a value may be stored as a blob index, which sorts before it.
-            let kind = match kind as u8 {
-                0x01..=0x11 if !back => ValueType::BlobIndex,
-                0x02..=0x11 if back => ValueType::DeletionWithTimestamp,
-                _ => kind,
-            };
-            stored.set_version(sequence, kind);
+        // What is shown as a value may be stored as a blob index, which sorts before it.
+        let is_behind = kind.is_some_and(|kind| (0x01..=0x11).contains(&(kind as u8)));
+        if self.has_records && is_behind && !back {
+            stored.set_version(sequence, ValueType::BlobIndex);
         }
         stored
     }

@@ -20,7 +20,7 @@ fn a_place_at_a_value_is_found_where_it_is_stored() {
     assert_eq!(place_of(&apart, ValueType::FOR_SEEK, false), Some(ValueType::FOR_SEEK));
     assert_eq!(place_of(&apart, ValueType::Deletion, false), Some(ValueType::Deletion));
     assert_eq!(place_of(&apart, ValueType::Value, true), Some(ValueType::Value));
-    assert_eq!(place_of(&apart, ValueType::Merge, true), Some(ValueType::DeletionWithTimestamp));
+    assert_eq!(place_of(&apart, ValueType::Merge, true), Some(ValueType::Merge));
     assert_eq!(place_of(&apart, ValueType::Deletion, true), Some(ValueType::Deletion));
 }
 
