@@ -419,7 +419,7 @@ fn some_entries_of_a_table_are_listed() {
     let table = written(scratch.path(), Comparator::Bytewise, "kLZ4Compression");
     let table = table.display();
     let listed = printed(&format!("sst {table} --entries --from 1998 --to 2000"));
-    assert_eq!(keys_of(&listed), ["1998", "1999", "2"], "2 lies between 1999 and 2000");
+    assert_eq!(keys_of(&listed), ["1998", "1999", "2", "20", "200"]);
     let listed = printed(&format!("sst {table} --entries --prefix 19 --limit 3"));
     assert_eq!(keys_of(&listed), ["19", "190", "1900"]);
     let listed = printed(&format!("sst {table} --entries --limit 0"));
