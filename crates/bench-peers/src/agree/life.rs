@@ -89,7 +89,7 @@ pub enum Step {
     },
     /// The other engine looks at what is led by this one, which rests meanwhile.
     Visit,
-    /// A secondary instance of Flagstone begins to follow whoever leads, to the end of the turn.
+    /// A secondary instance of Flagstone follows the engine that leads, until the turn ends.
     Follow,
     TakeSnapshot,
     DropSnapshot {

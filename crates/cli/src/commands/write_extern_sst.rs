@@ -30,8 +30,7 @@ pub struct Arguments {
     /// The column family that the table is for
     #[arg(long, value_name = "NAME", default_value = "default", aliases = CF_ALIASES)]
     cf: String,
-    /// Keep values of so many bytes and more beside the blocks, 2048 unless said otherwise; needs
-    /// format_version=7
+    /// Store values of at least BYTES, or 2048, beside the blocks; needs format_version=7
     #[arg(
         long,
         value_name = "BYTES",

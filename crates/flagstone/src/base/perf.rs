@@ -3,8 +3,8 @@
 //! 1. Each thread has a level and counters of its own ([`set_perf_level`]). Nothing is counted
 //!    until a thread raises its level, so that programs that never ask pay next to nothing.
 //! 2. A place that counts first reads [`HIGHEST`], the highest level of all threads. It changes
-//!    only when a thread sets its level or ends. Where it is high enough, the place reads the level
-//!    of its own thread, which takes a call in a shared library.
+//!    only when a thread sets its level or ends. If it is high enough, the place reads the level of
+//!    its own thread. In a shared library that read costs a function call.
 //! 3. Times are read from the system's clocks and not from an `Env`: nothing depends on them.
 //!
 //! **Thread safety.** A thread reads and writes its own counters only. What other threads do for an

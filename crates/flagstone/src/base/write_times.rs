@@ -53,9 +53,9 @@ impl WriteTimes {
     /// Adds a sample with a sequence number that is no smaller than those before. One of sequence
     /// number 0, which stands for any time, does not count.
     ///
-    /// Of one sequence number the earlier time counts: nothing was written since then. Of one time
-    /// the larger sequence number counts: all of them were written by then. Where the clock went
-    /// back, the samples with later times go.
+    /// If two samples have the same sequence number, the earlier time stays, since nothing was
+    /// written in between. If two have the same time, the larger sequence number stays, since all
+    /// up to it were written by then. If the clock went back, samples with later times are removed.
     pub fn append(&mut self, sample: WriteTime) {
         let is_told =
             |last: &WriteTime| last.sequence >= sample.sequence && last.time <= sample.time;

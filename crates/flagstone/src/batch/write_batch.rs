@@ -78,7 +78,8 @@ impl WriteBatch {
     }
 
     /// Limits the batch to so many bytes, including its header of 12: what would make it larger is
-    /// refused (`Aborted` with subcode `MemoryLimit`), and the batch stays as it is.
+    /// refused (`Aborted` with subcode `MemoryLimit`), and the batch stays as it is. Timestamps
+    /// that keys get afterwards do not count.
     #[doc(alias = "SetMaxBytes")]
     pub fn set_max_bytes(&mut self, bytes: usize) {
         self.bytes_max = bytes;

@@ -34,10 +34,10 @@ pub struct SstFileWriterOptions {
     /// Number and name of that family, as the table's properties record them; `None` leaves them
     /// out, and the table then fits any family with the same comparator.
     pub named_family: Option<(ColumnFamilyId, String)>,
-    /// Keeps large values in the table beside its blocks (default: `None`, all in the blocks), so
-    /// that a scan of keys does not read them with the blocks. RocksDB 11.8 and later read such a
-    /// table. It needs `format_version` 7, and neither `block_align` nor
-    /// `super_block_alignment_size`.
+    /// Keeps large values in the table beside its blocks (default: `None`, all in the blocks). The
+    /// blocks stay small, and each large value is read by itself, also by a scan that asks for keys
+    /// alone. RocksDB 11.8 and later read such a table. It needs `format_version` 7, and neither
+    /// `block_align` nor `super_block_alignment_size`.
     pub embedded_blobs: Option<SstFileWriterEmbeddedBlobOptions>,
     /// Where files are written.
     pub env: Env,
@@ -50,8 +50,8 @@ pub struct SstFileWriterOptions {
 /// Which values [`SstFileWriterOptions::embedded_blobs`] keeps beside the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SstFileWriterEmbeddedBlobOptions {
-    /// Values of so many bytes and more, and columns of entities; no merge operands (default:
-    /// 2048).
+    /// Least size in bytes of a value, or of an entity's column, that is kept beside the blocks
+    /// (default: 2048). Merge operands stay in the blocks.
     pub min_blob_size: u64,
 }
 

@@ -1,5 +1,7 @@
 //! What a transaction changes.
 
+use std::collections::HashMap;
+
 use crate::base::entity::encode_unsorted;
 use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode};
 use crate::batch::{Operation, WriteBatch};
@@ -176,22 +178,29 @@ impl Transaction {
     /// those of [`Transaction::put`]. The changes before the one at fault are made.
     #[doc(alias = "RebuildFromWriteBatch")]
     pub fn rebuild_from(&mut self, batch: &WriteBatch) -> Result<()> {
+        let families = self.db.engine().column_families();
+        let families = families.iter().map(|family| (family.id(), self.db.family_of(family)));
+        let families: HashMap<_, _> = families.collect();
+        let family_of = |id: ColumnFamilyId| {
+            let missing = || Error::invalid_argument(format!("there is no column family {}", id.0));
+            families.get(&id).ok_or_else(missing)
+        };
         for operation in batch.iter() {
             match operation? {
                 Operation::Put { cf, key, value } => {
-                    self.put_as(Claim::WRITE, &self.family_of(cf)?, key, value)?;
+                    self.put_as(Claim::WRITE, family_of(cf)?, key, value)?;
                 }
                 Operation::PutEntity { cf, key, entity } => {
-                    self.put_entity_as(Claim::WRITE, &self.family_of(cf)?, key, entity)?;
+                    self.put_entity_as(Claim::WRITE, family_of(cf)?, key, entity)?;
                 }
                 Operation::Merge { cf, key, operand } => {
-                    self.merge_as(Claim::WRITE, &self.family_of(cf)?, key, operand)?;
+                    self.merge_as(Claim::WRITE, family_of(cf)?, key, operand)?;
                 }
                 Operation::Delete { cf, key } => {
-                    self.delete_as(Claim::WRITE, &self.family_of(cf)?, key)?;
+                    self.delete_as(Claim::WRITE, family_of(cf)?, key)?;
                 }
                 Operation::SingleDelete { cf, key } => {
-                    self.single_delete_as(Claim::WRITE, &self.family_of(cf)?, key)?;
+                    self.single_delete_as(Claim::WRITE, family_of(cf)?, key)?;
                 }
                 Operation::LogData(_) | Operation::Noop => {}
                 other => {
@@ -201,13 +210,6 @@ impl Transaction {
             }
         }
         Ok(())
-    }
-
-    fn family_of(&self, id: ColumnFamilyId) -> Result<Family> {
-        let families = self.db.engine().column_families();
-        let found = families.iter().find(|family| family.id() == id);
-        let missing = || Error::invalid_argument(format!("there is no column family {}", id.0));
-        found.map(|family| self.db.family_of(family)).ok_or_else(missing)
     }
 
     /// Replaces the value of `key`, and the operands merged into it, by what they come to. Returns

@@ -64,7 +64,8 @@ impl Embedding {
                 self.key.set(key.user_key(), key.sequence(), ValueType::BlobIndex);
                 Ok(true)
             }
-            Some(ValueType::WideColumnEntity) => {
+            // A column is no longer than its entity.
+            Some(ValueType::WideColumnEntity) if self.takes(value) => {
                 let is_taken = self.take_columns(value, writer)?;
                 self.key.set(key.user_key(), key.sequence(), ValueType::WideColumnEntity);
                 Ok(is_taken)
