@@ -194,10 +194,12 @@ c_api! {
     fn rocksdb_eventlistener_set_error_recovery(
         listener: &mut Listener, begin: OnError, end: OnRecovered
     ) {
-        // It is shared only when it is given away.
-        if let Some(callbacks) = Arc::get_mut(&mut listener.0) {
-            callbacks.recovery_begin = begin;
-            callbacks.recovery_end = end;
+        match Arc::get_mut(&mut listener.0) {
+            Some(callbacks) => {
+                callbacks.recovery_begin = begin;
+                callbacks.recovery_end = end;
+            }
+            None => tracing::warn!("callbacks of a listener that options have are not changed"),
         }
     }
 

@@ -128,7 +128,10 @@ impl Statistics {
         }
         let mut sums = locked(&self.counted);
         for (name, count) in counted {
-            *sums.closed.entry((*name).to_string()).or_default() += count;
+            match sums.closed.get_mut(*name) {
+                Some(sum) => *sum += count,
+                None => drop(sums.closed.insert((*name).to_string(), *count)),
+            }
         }
     }
 
