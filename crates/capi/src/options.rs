@@ -245,7 +245,8 @@ c_settings! { "rocksdb_options", Options, |o| {
     known u32, min_tombstones_for_range_conversion: "min_tombstones_for_range_conversion";
     known u8, paranoid_memory_checks: "paranoid_memory_checks";
     value u8, persist_user_defined_timestamps: o.rdb.db.cf.settings.persist_user_defined_timestamps;
-    known u64, preclude_last_level_data_seconds: "preclude_last_level_data_seconds";
+    value u64, preclude_last_level_data_seconds:
+        o.rdb.db.cf.settings.preclude_last_level_data_seconds;
     value u64, preserve_internal_time_seconds: o.rdb.db.cf.settings.preserve_internal_time_seconds;
     known f64, read_triggered_compaction_threshold: "read_triggered_compaction_threshold";
     known_flag i32 => u8, report_bg_io_stats: "report_bg_io_stats";

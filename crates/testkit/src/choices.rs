@@ -180,6 +180,7 @@ pub const CHOICES: &[Choice] = choices! {
             "{max_size_amplification_percent=1000;compression_size_percent=0;allow_trivial_move=true;}",
         ],
         "preserve_internal_time_seconds": &["0", "0", "1", "1000"],
+        "preclude_last_level_data_seconds": &["0", "0", "1", "1000"],
         "last_level_temperature": TEMPERATURES,
         "default_write_temperature": TEMPERATURES,
         "compaction_options_fifo": &[

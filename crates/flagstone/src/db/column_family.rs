@@ -301,8 +301,9 @@ impl DbInner {
         let mut preserved_seconds = None;
         for family in families.values() {
             let options = family.options.load();
-            preserved_seconds =
-                with_span(preserved_seconds, options.preserve_internal_time_seconds);
+            let spans =
+                [options.preserve_internal_time_seconds, options.preclude_last_level_data_seconds];
+            preserved_seconds = spans.into_iter().fold(preserved_seconds, with_span);
             buffers.add(options.write_buffer_size, options.max_write_buffer_number.max(1) as u64);
             direct_blob_min =
                 direct_blob_min.min(family.limits.direct_blob_min.load(Ordering::Relaxed));

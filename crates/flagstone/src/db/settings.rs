@@ -246,7 +246,8 @@ pub(crate) fn leveled_settings(
         priority: options.compaction_pri,
         ttl_seconds: options.ttl,
         periodic_compaction_seconds: options.periodic_compaction_seconds,
-        preserved_seconds: options.preserve_internal_time_seconds,
+        preserved_seconds: preserved_seconds(options),
+        precluded_seconds: options.preclude_last_level_data_seconds,
         deletion_compaction_delay: options.deletion_compaction_delay,
         max_space_amplification: options.max_space_amplification,
         burst_space_amplification: options.space_in_bursts(),
@@ -262,6 +263,11 @@ pub(crate) fn leveled_settings(
         bottommost_compression: options.bottommost_compression,
         temperatures: table_temperatures(options),
     }
+}
+
+/// Seconds for which a family keeps the times of writes; 0 for none.
+pub(crate) fn preserved_seconds(options: &ColumnFamilyOptions) -> u64 {
+    options.preserve_internal_time_seconds.max(options.preclude_last_level_data_seconds)
 }
 
 /// The temperatures of a family's new tables.

@@ -103,6 +103,11 @@ settings! {
     /// sequence numbers were written, exact to about a hundredth of this, and younger entries keep
     /// their sequence numbers at the bottom.
     live preserve_internal_time_seconds: u64 = 0;
+    /// Seconds for which entries stay out of the last level; 0 for none. A compaction into the last
+    /// level writes younger entries to the level above. What lies in the last level stays there.
+    /// Times of writes are kept for as long, as with `preserve_internal_time_seconds`. Leveled and
+    /// universal compaction, with at least three levels.
+    live preclude_last_level_data_seconds: u64 = 0;
     /// Temperature of new tables in the last level; kUnknown for `default_write_temperature`. A
     /// table that moves there as it is keeps its own. FIFO compaction has no last level.
     live last_level_temperature: Temperature = Temperature::UNKNOWN;

@@ -254,7 +254,6 @@ pub const KNOWN: &[Known] = &[
     cf("memtable_verify_per_key_checksum_on_seek", &["false", "0"]).one_version(),
     cf("min_tombstones_for_range_conversion", &["0"]).one_version(),
     cf("paranoid_memory_checks", &["false", "0"]).one_version(),
-    cf("preclude_last_level_data_seconds", &["0"]),
     cf("read_triggered_compaction_threshold", &["0"]).one_version(),
     cf("report_bg_io_stats", &["false", "0"]),
     cf("sample_for_compression", &["0"]),

@@ -14,6 +14,7 @@ use super::expand::{Bounds, any_busy, bounds, clean_cut, is_being_written, join,
 use super::ingest::last_level;
 use super::leveled::Picker;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
+use super::proximal;
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
@@ -44,6 +45,13 @@ pub fn plan_files(
     let start_level = inputs[0].level;
     if ((start_level + 1).min(output_level)..=output_level)
         .any(|level| is_being_written(user, context.running, level, range))
+        || !proximal::is_free(
+            version,
+            settings,
+            context.running,
+            (start_level, output_level),
+            range,
+        )
     {
         return Err(in_the_way());
     }

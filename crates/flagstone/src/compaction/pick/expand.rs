@@ -110,6 +110,6 @@ pub(super) fn is_being_written(
 ) -> bool {
     running
         .iter()
-        .filter(|compaction| compaction.output_level == level)
+        .filter(|compaction| compaction.writes_to(level))
         .any(|compaction| overlap(user, bounds, (&compaction.smallest, &compaction.largest)))
 }

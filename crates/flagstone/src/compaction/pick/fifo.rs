@@ -25,7 +25,8 @@ use std::sync::Arc;
 use super::expand::bounds;
 use super::fifo_ratio::{merge_target, tables_to_merge};
 use super::plan::{
-    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
+    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputForm,
+    OutputSizes,
 };
 use super::settings::{LeveledSettings, PickContext};
 use crate::base::{FileNumber, SequenceNumber};
@@ -194,10 +195,9 @@ impl FifoPicker<'_> {
             file.meta.temperature != *wanted && !file.is_being_compacted()
         })?;
         let inputs = vec![(0, vec![file.clone()])];
-        Some(CompactionPlan {
-            temperature,
-            ..self.plan(CompactionReason::Temperature, inputs, false)
-        })
+        let mut plan = self.plan(CompactionReason::Temperature, inputs, false);
+        plan.form.temperature = temperature;
+        Some(plan)
     }
 
     fn dropped<'f>(
@@ -237,14 +237,17 @@ impl FifoPicker<'_> {
             emptied: BTreeSet::new(),
             grandparents: Vec::new(),
             sizes: OutputSizes::UNLIMITED,
-            compression: OutputCompression {
-                codec: self.settings.compression_of(0, 1, false),
-                is_bottommost: false,
+            form: OutputForm {
+                compression: OutputCompression {
+                    codec: self.settings.compression_of(0, 1, false),
+                    is_bottommost: false,
+                },
+                temperature: self.settings.temperatures.default,
             },
-            temperature: self.settings.temperatures.default,
             range,
             rest: None,
             takes_turn: false,
+            proximal: None,
             inputs,
         }
     }

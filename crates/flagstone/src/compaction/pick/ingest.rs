@@ -86,5 +86,5 @@ fn writes_to(
     bounds: Bounds<'_>,
 ) -> bool {
     let written = (compaction.smallest.as_slice(), compaction.largest.as_slice());
-    compaction.output_level == level && overlap(version.comparator.keys(), bounds, written)
+    compaction.writes_to(level) && overlap(version.comparator.keys(), bounds, written)
 }

@@ -27,8 +27,10 @@ use super::expand::{
 };
 use super::paths::path_of_level;
 use super::plan::{
-    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
+    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputForm,
+    OutputSizes,
 };
+use super::proximal::{self, ProximalOutput};
 use super::score::{compensated_sizes, scores};
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
@@ -47,7 +49,8 @@ pub fn pick(
     context: &PickContext<'_>,
 ) -> Option<CompactionPlan> {
     let targets = LevelTargets::new(version, settings);
-    let sizes = compensated_sizes(version, context);
+    let mut sizes = compensated_sizes(version, context);
+    proximal::leave_out_young(version, settings, context.now_unix_seconds, &mut sizes);
     let picker = Picker { version, settings, context, targets, sizes };
     let work = BlobWork::of(version, settings, context);
     let by_blob_space = |work: &BlobWork| picker.by_blob_space(work);
@@ -102,8 +105,10 @@ impl<'a> Picker<'a> {
                 }
                 level0_waits = true;
             } else if !(level0_waits && level == self.targets.base_level) {
-                let candidates = self.in_order(level);
-                let draft = candidates.into_iter().find_map(|at| self.draft_down(level, at));
+                let candidates = self.in_order(level).into_iter();
+                let mut candidates =
+                    candidates.filter(|at| !self.is_young(level, &self.version.levels[level][*at]));
+                let draft = candidates.find_map(|at| self.draft_down(level, at));
                 if let Some(draft) = draft {
                     return Some(self.complete(CompactionReason::LevelSize, draft));
                 }
@@ -200,7 +205,8 @@ impl<'a> Picker<'a> {
         if self.level0_is_coming_down() {
             return None;
         }
-        let (output, _) = self.output_files(output_level, bounds(self.user(), start.iter()))?;
+        let (output, _) =
+            self.output_files((0, output_level), bounds(self.user(), start.iter()))?;
         Some(Draft {
             start_level: 0,
             start,
@@ -239,7 +245,7 @@ impl<'a> Picker<'a> {
             };
             return (!written).then(draft);
         }
-        let (output, hull) = self.output_files(output_level, start_bounds)?;
+        let (output, hull) = self.output_files((level, output_level), start_bounds)?;
         let start = self.grown(level, start, output_level, &output, hull);
         let (start, output) = (self.files(level, start), self.files(output_level, output));
         Some(Draft { start_level: level, start, output_level, output })
@@ -249,7 +255,7 @@ impl<'a> Picker<'a> {
     /// all; `None` if they are not free.
     fn output_files<'b>(
         &self,
-        level: usize,
+        (start_level, level): (usize, usize),
         start: Bounds<'b>,
     ) -> Option<(Range<usize>, Bounds<'b>)>
     where
@@ -261,8 +267,10 @@ impl<'a> Picker<'a> {
             [] => start,
             overlapped => join(self.user(), start, bounds(self.user(), overlapped.iter())),
         };
+        let running = self.context.running;
         let free = !any_busy(&files[range.clone()])
-            && !is_being_written(self.user(), self.context.running, level, hull);
+            && !is_being_written(self.user(), running, level, hull)
+            && proximal::is_free(self.version, self.settings, running, (start_level, level), hull);
         free.then_some((range, hull))
     }
 
@@ -288,7 +296,8 @@ impl<'a> Picker<'a> {
         {
             return start;
         }
-        match self.output_files(output_level, bounds(self.user(), files[more.clone()].iter())) {
+        let all = bounds(self.user(), files[more.clone()].iter());
+        match self.output_files((level, output_level), all) {
             Some((same, _)) if same == *output => more,
             _ => start,
         }
@@ -316,8 +325,8 @@ impl<'a> Picker<'a> {
                 })
             })
             .or_else(|| {
-                self.first_of(Ttl, Next, 0..last, |_, file| {
-                    expired(file.meta.oldest_ancestor_time, ttl)
+                self.first_of(Ttl, Next, 0..last, |level, file| {
+                    expired(file.meta.oldest_ancestor_time, ttl) && !self.is_young(level, file)
                 })
             })
             .or_else(|| {
@@ -331,6 +340,12 @@ impl<'a> Picker<'a> {
                 let oldest = BTreeSet::from([oldest]);
                 self.first_of(BlobGarbage, Same, 0..last + 1, |_, file| refers_to(file, &oldest))
             })
+    }
+
+    /// Whether a compaction down from `level` would leave most of the table there.
+    fn is_young(&self, level: usize, file: &TableFile) -> bool {
+        let now = self.context.now_unix_seconds;
+        proximal::is_young(self.version, self.settings, now, level, file)
     }
 
     /// Whether a table at the bottom has sequence numbers and perhaps deletions that nobody needs
@@ -435,10 +450,20 @@ impl<'a> Picker<'a> {
         let max = if grandparents.is_empty() { target } else { target.saturating_mul(2) };
         let range = InputRange::of(range);
         let deepest = self.is_deepest(output_level);
+        let base_level = self.targets.base_level;
+        let proximal = ProximalOutput::of(
+            self.version,
+            self.settings,
+            &inputs,
+            output_level,
+            base_level,
+            |level| self.settings.compression_of(level, base_level, false),
+        );
         CompactionPlan {
             reason,
             inputs,
             output_level,
+            proximal,
             path_id,
             trivial_move: false,
             drops_inputs: false,
@@ -450,11 +475,13 @@ impl<'a> Picker<'a> {
                 max,
                 max_with_grandparents: self.settings.effective_max_compaction_bytes(),
             },
-            compression: OutputCompression {
-                codec: self.settings.compression_of(output_level, self.targets.base_level, deepest),
-                is_bottommost: deepest,
+            form: OutputForm {
+                compression: OutputCompression {
+                    codec: self.settings.compression_of(output_level, base_level, deepest),
+                    is_bottommost: deepest,
+                },
+                temperature: self.settings.temperatures.of(output_level, num_levels),
             },
-            temperature: self.settings.temperatures.of(output_level, self.version.levels.len()),
             range,
             rest: None,
             takes_turn: false,
@@ -468,6 +495,7 @@ impl<'a> Picker<'a> {
         let compression =
             |level| self.settings.compression_of(level, base_level, self.is_deepest(level));
         from != to
+            && proximal::proximal_level(self.version, self.settings, from, to).is_none()
             && draft.output.is_empty()
             && compression(from) == compression(to)
             && (from > 0 || are_disjoint(self.user(), &draft.start))

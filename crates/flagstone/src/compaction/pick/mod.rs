@@ -28,6 +28,7 @@ mod pace;
 mod paths;
 mod pieces;
 mod plan;
+mod proximal;
 mod punch;
 mod refit;
 mod score;
@@ -60,9 +61,10 @@ pub use pace::{Room, Speedometer, Speeds, WriteHeadroom, memtables_left};
 pub use paths::{path_of_level, path_of_run};
 pub use pieces::Merging;
 pub use plan::{
-    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
-    RunningCompaction,
+    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputForm,
+    OutputSizes, RunningCompaction,
 };
+pub use proximal::ProximalOutput;
 pub use punch::{BITMAP_BYTES_MAX, HOLE_BLOCKS_MIN, holes_are_slow, pick_punch};
 pub use refit::plan_refit;
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};

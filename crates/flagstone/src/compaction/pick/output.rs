@@ -16,6 +16,7 @@
 use std::sync::Arc;
 
 use super::plan::CompactionPlan;
+use super::proximal::ProximalOutput;
 use crate::base::{Comparator, InternalKey, MAX_SEQUENCE_NUMBER, Sometimes};
 use crate::manifest::TableFile;
 
@@ -42,6 +43,18 @@ impl From<&CompactionPlan> for SplitRule {
             max_output_file_size: plan.sizes.max,
             max_compaction_bytes: plan.sizes.max_with_grandparents,
             grandparents: plan.grandparents.clone(),
+        }
+    }
+}
+
+impl From<&ProximalOutput> for SplitRule {
+    fn from(proximal: &ProximalOutput) -> Self {
+        Self {
+            cuts: true,
+            target_file_size: proximal.table_bytes,
+            max_output_file_size: proximal.table_bytes,
+            max_compaction_bytes: u64::MAX,
+            grandparents: Vec::new(),
         }
     }
 }

@@ -24,10 +24,11 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::expand::{any_busy, bounds, clean_cut, is_being_written, join, total_bytes};
+use super::expand::{any_busy, bounds, clean_cut, join, total_bytes};
 use super::ingest::last_level;
 use super::manual::RangePlan;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
+use super::proximal::is_in_the_way;
 use super::universal::{Output, Run, UniversalPicker};
 use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, Sometimes};
 use crate::manifest::{TableFile, Version};
@@ -191,7 +192,7 @@ impl UniversalPicker<'_> {
         let path_id = whole.path_id.unwrap_or_else(|| self.path_of(bytes_of(&self.runs)));
         let output = Output { level: last, path_id, is_oldest: true, compressed: true };
         let plan = rewriting(self.planned(whole.reason, inputs, output));
-        if is_being_written(user, self.running, last, (&plan.range.smallest, &plan.range.largest)) {
+        if is_in_the_way(user, self.running, &plan) {
             return RangePlan::Blocked;
         }
         let is_left = |file: &&&Arc<TableFile>| {

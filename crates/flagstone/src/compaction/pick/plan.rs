@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::expand::bounds;
 use super::pieces::Merging;
+use super::proximal::ProximalOutput;
 use crate::base::compression::CompressionType;
 use crate::base::{FileNumber, Temperature};
 use crate::manifest::{TableFile, Version};
@@ -51,6 +52,21 @@ impl OutputCompression {
     pub const NONE: Self = Self { codec: CompressionType::None, is_bottommost: false };
 }
 
+/// What output tables are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputForm {
+    /// How they are compressed.
+    pub compression: OutputCompression,
+    /// How often they are expected to be read.
+    pub temperature: Temperature,
+}
+
+impl OutputForm {
+    /// Neither compressed nor of a temperature.
+    pub const NONE: Self =
+        Self { compression: OutputCompression::NONE, temperature: Temperature::UNKNOWN };
+}
+
 /// The user keys of a compaction's inputs, both ends included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRange {
@@ -77,6 +93,8 @@ pub struct CompactionPlan {
     /// Where the outputs go. A table written to level 0 takes the smallest epoch number of the
     /// inputs.
     pub output_level: usize,
+    /// Where young entries go, if not there.
+    pub proximal: Option<ProximalOutput>,
     /// Which of the family's directories the outputs go to.
     pub path_id: u32,
     /// The inputs change their level and need not be rewritten.
@@ -92,10 +110,8 @@ pub struct CompactionPlan {
     pub grandparents: Vec<Arc<TableFile>>,
     /// How large the outputs become.
     pub sizes: OutputSizes,
-    /// How the outputs are compressed.
-    pub compression: OutputCompression,
-    /// How often the outputs are expected to be read.
-    pub temperature: Temperature,
+    /// What the outputs are like.
+    pub form: OutputForm,
     /// The user keys of the inputs.
     pub range: InputRange,
     /// Where the next piece begins, if it is one of those in which all is merged (universal).
@@ -118,6 +134,7 @@ impl CompactionPlan {
         Some(Self {
             reason: CompactionReason::Manual,
             output_level: version.levels.len() - 1,
+            proximal: None,
             path_id: 0,
             trivial_move: false,
             drops_inputs: false,
@@ -125,8 +142,7 @@ impl CompactionPlan {
             bottommost: true,
             grandparents: Vec::new(),
             sizes: OutputSizes::UNLIMITED,
-            compression: OutputCompression::NONE,
-            temperature: Temperature::UNKNOWN,
+            form: OutputForm::NONE,
             range,
             rest: None,
             takes_turn: false,
@@ -176,6 +192,7 @@ impl CompactionPlan {
         Self {
             reason,
             output_level: 0,
+            proximal: None,
             path_id: 0,
             trivial_move: false,
             drops_inputs: false,
@@ -184,8 +201,7 @@ impl CompactionPlan {
             bottommost: false,
             grandparents: Vec::new(),
             sizes: OutputSizes::UNLIMITED,
-            compression: OutputCompression::NONE,
-            temperature: Temperature::UNKNOWN,
+            form: OutputForm::NONE,
             range,
             rest: None,
             takes_turn: false,
@@ -246,6 +262,7 @@ impl CompactionPlan {
         RunningCompaction {
             start_level: self.start_level(),
             output_level: self.output_level,
+            proximal_level: self.proximal.map(|proximal| proximal.level),
             sorted_runs: self.sorted_runs(),
             smallest: self.range.smallest.clone(),
             largest: self.range.largest.clone(),
@@ -266,10 +283,19 @@ pub struct RunningCompaction {
     pub start_level: usize,
     /// The level it writes to.
     pub output_level: usize,
+    /// Another level that it writes to.
+    pub proximal_level: Option<usize>,
     /// How many sorted runs it merges.
     pub sorted_runs: usize,
     /// Smallest user key of its inputs.
     pub smallest: Vec<u8>,
     /// Largest user key of its inputs.
     pub largest: Vec<u8>,
+}
+
+impl RunningCompaction {
+    /// Whether it writes to this level.
+    pub fn writes_to(&self, level: usize) -> bool {
+        self.output_level == level || self.proximal_level == Some(level)
+    }
 }

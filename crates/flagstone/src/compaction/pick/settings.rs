@@ -43,6 +43,8 @@ pub struct LeveledSettings {
     pub periodic_compaction_seconds: u64,
     /// Seconds for which entries keep their sequence numbers; 0 for none.
     pub preserved_seconds: u64,
+    /// Seconds for which entries stay out of the last level; 0 for none.
+    pub precluded_seconds: u64,
     /// Seconds after which a table that frees much by its deletions is compacted; 0 for never.
     pub deletion_compaction_delay: u64,
     /// How many times the live data blob files may take, for as long as they are emptied to that
@@ -103,6 +105,7 @@ impl Default for LeveledSettings {
             ttl_seconds: 30 * 24 * 60 * 60,
             periodic_compaction_seconds: 0,
             preserved_seconds: 0,
+            precluded_seconds: 0,
             deletion_compaction_delay: 20,
             max_space_amplification: 1.3,
             burst_space_amplification: 1.3,

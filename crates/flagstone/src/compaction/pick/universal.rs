@@ -35,16 +35,17 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::blob_work::BlobWork;
-use super::expand::{any_busy, are_disjoint, bounds, is_being_written};
+use super::expand::{any_busy, are_disjoint, bounds};
 use super::ingest::last_level;
 use super::leveled::Picker;
 use super::manual::RangePlan;
 use super::paths::path_of_run;
 use super::pieces::Whole;
 use super::plan::{
-    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
-    RunningCompaction,
+    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputForm,
+    OutputSizes, RunningCompaction,
 };
+use super::proximal::{self, ProximalOutput};
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
@@ -163,7 +164,7 @@ fn runs<'a>(
     ));
     let runs = runs.into_iter();
     let is_written =
-        |level| level > 0 && context.running.iter().any(|other| other.output_level == level);
+        |level| level > 0 && context.running.iter().any(|other| other.writes_to(level));
     let is_apart = |files: &[Arc<TableFile>]| {
         files.iter().any(|file| file.is_kept_apart(context.oldest_snapshot))
     };
@@ -225,7 +226,10 @@ impl<'a> UniversalPicker<'a> {
         let in_vain = plan.output_level == 0
             && !plan.drops_inputs
             && plan.files().any(|(_, file)| is_apart(file));
-        !in_vain && !self.is_in_the_way(plan)
+        let now = context.now_unix_seconds;
+        !in_vain
+            && !proximal::is_in_vain(self.version, self.settings, now, plan)
+            && !self.is_in_the_way(plan)
     }
 
     /// What somebody has asked for waits for its room.
@@ -252,9 +256,7 @@ impl<'a> UniversalPicker<'a> {
 
     /// Whether a running compaction writes where this one would.
     fn is_in_the_way(&self, plan: &CompactionPlan) -> bool {
-        let bounds = (&plan.range.smallest[..], &plan.range.largest[..]);
-        let user = self.version.comparator.keys();
-        plan.output_level > 0 && is_being_written(user, self.running, plan.output_level, bounds)
+        proximal::is_in_the_way(self.version.comparator.keys(), self.running, plan)
     }
 
     /// The next piece of a merging of all runs that has begun.
@@ -301,8 +303,9 @@ impl<'a> UniversalPicker<'a> {
         };
         // Newer runs are merged also while all of them have to wait.
         if let Some(range) = self.amplifying().filter(|_| !self.makes_room) {
-            let part = self.universal.incremental.then(|| self.in_part(range.clone())).flatten();
-            return part.or_else(|| self.all_of(CompactionReason::SizeAmplification, range));
+            let in_parts = self.universal.incremental && range.end == self.runs.len();
+            let part = in_parts.then(|| self.in_part(range.clone())).flatten();
+            return part.or_else(|| self.some_of(CompactionReason::SizeAmplification, range));
         }
         let (reason, range) = of_similar_size().or_else(too_many)?;
         self.some_of(reason, range)
@@ -346,9 +349,16 @@ impl<'a> UniversalPicker<'a> {
         runs
     }
 
-    /// All idle runs, if those above the oldest are too much against it.
+    /// All idle runs, if those above the oldest are too much against it. The last level does not
+    /// count if it is kept free of young entries: what lies above is a tree of its own.
     fn amplifying(&self) -> Option<Range<usize>> {
-        let (oldest, above) = self.runs.split_last()?;
+        let levels = self.version.levels.len();
+        let is_apart = |run: &&Run<'_>| {
+            let divides = self.settings.precluded_seconds > 0 && levels > 2;
+            divides && run.level + 1 == levels && self.runs.len() > 1
+        };
+        let end = self.runs.len() - usize::from(self.runs.last().filter(is_apart).is_some());
+        let (oldest, above) = self.runs[..end].split_last()?;
         let start = above.iter().position(|run| !run.busy)?;
         if oldest.busy || above[start..].iter().any(|run| run.busy) {
             return None;
@@ -356,7 +366,7 @@ impl<'a> UniversalPicker<'a> {
         let bytes = u128::from(total(&above[start..]));
         let limit =
             u128::from(self.universal.max_size_amplification_percent) * u128::from(oldest.size);
-        (bytes * 100 >= limit).then_some(start..self.runs.len())
+        (bytes * 100 >= limit).then_some(start..end)
     }
 
     /// The newest runs that follow one another, as many as `widths` says, each of which is at most
@@ -512,7 +522,10 @@ impl<'a> UniversalPicker<'a> {
                 CompressionType::None
             }
         };
+        let proximal =
+            ProximalOutput::of(self.version, self.settings, &inputs, output_level, 1, &compression);
         let moves = self.universal.allow_trivial_move
+            && proximal.is_none()
             && output_level > 0
             && inputs.iter().all(|input| {
                 input.level < output_level && compression(input.level) == compression(output_level)
@@ -522,6 +535,7 @@ impl<'a> UniversalPicker<'a> {
         CompactionPlan {
             reason,
             output_level,
+            proximal,
             path_id,
             trivial_move: moves,
             drops_inputs: false,
@@ -529,11 +543,13 @@ impl<'a> UniversalPicker<'a> {
             emptied: BTreeSet::new(),
             grandparents: Vec::new(),
             sizes: OutputSizes { target, max: target, ..OutputSizes::UNLIMITED },
-            compression: OutputCompression {
-                codec: compression(output_level),
-                is_bottommost: bottommost,
+            form: OutputForm {
+                compression: OutputCompression {
+                    codec: compression(output_level),
+                    is_bottommost: bottommost,
+                },
+                temperature: self.settings.temperatures.of(output_level, self.version.levels.len()),
             },
-            temperature: self.settings.temperatures.of(output_level, self.version.levels.len()),
             range,
             rest: None,
             takes_turn: false,

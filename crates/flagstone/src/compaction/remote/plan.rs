@@ -7,7 +7,8 @@ use crate::base::coding::{put_varint32, put_varint64};
 use crate::base::compression::CompressionType;
 use crate::base::{Error, FileNumber, Result, Temperature};
 use crate::compaction::pick::{
-    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
+    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputForm,
+    OutputSizes,
 };
 use crate::manifest::{TableFile, Version};
 
@@ -91,8 +92,8 @@ impl OrderedPlan {
             emptied: plan.emptied.iter().copied().collect(),
             grandparents: plan.grandparents.iter().map(|file| file.number()).collect(),
             sizes: plan.sizes,
-            compression: plan.compression,
-            temperature: plan.temperature,
+            compression: plan.form.compression,
+            temperature: plan.form.temperature,
         }
     }
 
@@ -139,11 +140,11 @@ impl OrderedPlan {
             bottommost: self.bottommost,
             grandparents,
             sizes: self.sizes,
-            compression: self.compression,
-            temperature: self.temperature,
+            form: OutputForm { compression: self.compression, temperature: self.temperature },
             range,
             rest: None,
             takes_turn: false,
+            proximal: None,
         })
     }
 

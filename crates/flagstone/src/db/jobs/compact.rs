@@ -21,7 +21,7 @@ use crate::compaction::History;
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
 use crate::db::family::Family;
 use crate::db::jobs::job::{
-    Inherited, JobPace, JobSpec, KeptTimes, OutputPlace, ToldJob, history_of,
+    Inherited, JobPace, JobSpec, KeptTimes, OutputPlace, Target, ToldJob, history_of,
 };
 use crate::db::jobs::part::{self, PartRange, epochs};
 use crate::db::jobs::{Jobs, dropping, output, remote, room, tracking, write_times};
@@ -303,17 +303,25 @@ impl Jobs {
     ) -> JobSpec {
         let plan = &job.plan;
         let inputs = || plan.files().map(|(_, file)| &file.meta);
+        let ages = inputs().map(|meta| meta.oldest_ancestor_time).filter(|time| *time > 0);
+        let oldest_ancestor_time = ages.min().unwrap_or(0);
         JobSpec {
             family: job.family.clone(),
             inputs: plan.files().map(|(_, file)| file.clone()).collect(),
             tombstones,
             version: job.version.clone(),
-            place: OutputPlace {
-                level: plan.output_level,
-                path_id: plan.path_id,
-                bottommost: plan.bottommost,
-                temperature: plan.temperature,
+            target: Target {
+                place: OutputPlace {
+                    level: plan.output_level,
+                    path_id: plan.path_id,
+                    bottommost: plan.bottommost,
+                    temperature: plan.form.temperature,
+                },
+                compression: plan.form.compression,
+                oldest_ancestor_time,
+                is_proximal: false,
             },
+            proximal: self.proximal_target(job, oldest_ancestor_time),
             is_flush: false,
             wants_key_filter: false,
             pace: JobPace {
@@ -331,18 +339,12 @@ impl Jobs {
                 column_family_id: job.family.id,
                 reason: TableFileCreationReason::Compaction,
             },
-            compression: plan.compression,
             inherited: Inherited {
                 epoch_number: inputs()
                     .map(|meta| meta.epoch_number)
                     .filter(|epoch| *epoch > 0)
                     .min()
                     .unwrap_or(1),
-                oldest_ancestor_time: inputs()
-                    .map(|meta| meta.oldest_ancestor_time)
-                    .filter(|time| *time > 0)
-                    .min()
-                    .unwrap_or(0),
                 file_creation_time: kept_creation_time(job),
                 flushed_until: inputs_flushed_until,
                 ordered_flushed_until: job.remote.flushed_until,
@@ -357,6 +359,26 @@ impl Jobs {
                 ToldJob { id: begun.as_ref().map_or(0, |begun| begun.job), begun }
             },
         }
+    }
+
+    /// Where the young entries of a compaction go whose inputs are so old; they were written since
+    /// they are young.
+    fn proximal_target(&self, job: &CompactionJob, oldest_ancestor_time: u64) -> Option<Target> {
+        let proximal = job.plan.proximal?;
+        let now = self.context.env.clock.unix_seconds();
+        let young = job.family.options.load().preclude_last_level_data_seconds;
+        let place = OutputPlace {
+            level: proximal.level,
+            path_id: job.plan.path_id,
+            bottommost: false,
+            temperature: proximal.form.temperature,
+        };
+        let oldest_ancestor_time = match oldest_ancestor_time {
+            0 => 0,
+            time => time.max(now.saturating_sub(young)),
+        };
+        let compression = proximal.form.compression;
+        Some(Target { place, compression, oldest_ancestor_time, is_proximal: true })
     }
 
     /// The blob files that are being emptied.

@@ -9,9 +9,10 @@ use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::jobs::job::JobSpec;
-use crate::db::jobs::part::{Part, PartRange};
+use crate::db::jobs::part::{Cuts, Part, PartRange};
 use crate::db::jobs::range_cuts::sequence_cuts;
 use crate::db::jobs::{Jobs, output, overwriting, table_settings, write_times};
+use crate::db::settings::preserved_seconds;
 use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::{FlushJob, FlushPart};
 use crate::db::tree::output::JobOutput;
@@ -106,7 +107,7 @@ pub(in crate::db) fn write_level0(
         .collect();
     let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
     spec.told.id = job;
-    let seconds = family.options.load().preserve_internal_time_seconds;
+    let seconds = preserved_seconds(&family.options.load());
     spec.inherited.times = write_times::of_flush(jobs, seconds);
     let history_low = forget_history(family, memtables, &mut spec);
     let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
@@ -135,8 +136,8 @@ pub(in crate::db) fn write_level0(
             sources: memtables.iter().rev().map(|mem| mem.iter().into()).collect(),
             readahead_bytes: 0,
             read_cache_hits: Arc::default(),
-            splitter: None,
-            partitioner: None,
+            cuts: Cuts::default(),
+            proximal_cuts: None,
         };
         Ok(ranges.into_iter().map(part).collect())
     })?;

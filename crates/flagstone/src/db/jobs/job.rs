@@ -34,13 +34,15 @@ pub(in crate::db) struct JobSpec {
     pub(in crate::db) tombstones: Vec<TruncatedRangeTombstones>,
     /// The version whose files are read; blobs are looked up in it, and deeper levels.
     pub(in crate::db) version: Arc<Version>,
-    pub(in crate::db) place: OutputPlace,
+    /// The level that it writes to.
+    pub(in crate::db) target: Target,
+    /// Where young entries go, if not there.
+    pub(in crate::db) proximal: Option<Target>,
     pub(in crate::db) is_flush: bool,
     /// Whether a filter over the keys is to be kept in memory, where none is written.
     pub(in crate::db) wants_key_filter: bool,
     /// What a compaction filter is told of the job.
     pub(in crate::db) filtered: CompactionFilterContext,
-    pub(in crate::db) compression: OutputCompression,
     pub(in crate::db) inherited: Inherited,
     pub(in crate::db) pace: JobPace,
     /// References to these blob files are relocated.
@@ -123,6 +125,25 @@ pub(in crate::db) struct KeptTimes {
     pub(in crate::db) known: Option<Arc<WriteTimes>>,
     /// Larger sequence numbers do not become 0.
     pub(in crate::db) zeroed_until: SequenceNumber,
+    /// Entries with larger sequence numbers are too young for the last level.
+    pub(in crate::db) old_until: SequenceNumber,
+}
+
+/// One of the levels that a job writes to.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct Target {
+    pub(in crate::db) place: OutputPlace,
+    pub(in crate::db) compression: OutputCompression,
+    /// The oldest age of what is in the tables, in seconds since 1970; 0 for now.
+    pub(in crate::db) oldest_ancestor_time: u64,
+    /// Whether it is the level above that of the compaction, which gets the young entries.
+    pub(in crate::db) is_proximal: bool,
+}
+
+impl Target {
+    pub(in crate::db) fn oldest_ancestor_time_or(&self, now: u64) -> u64 {
+        if self.oldest_ancestor_time == 0 { now } else { self.oldest_ancestor_time }
+    }
 }
 
 /// What a job's tables take over from its inputs.
@@ -130,8 +151,6 @@ pub(in crate::db) struct KeptTimes {
 pub(in crate::db) struct Inherited {
     /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
     pub(in crate::db) epoch_number: u64,
-    /// The oldest of the inputs' ages, in seconds since 1970; 0 for now.
-    pub(in crate::db) oldest_ancestor_time: u64,
     /// When the tables are said to have been created, in seconds since 1970; 0 for now.
     pub(in crate::db) file_creation_time: u64,
     /// Up to which sequence number the inputs say that tables had all writes of the family.
@@ -153,10 +172,6 @@ pub(in crate::db) fn flushed_until(family: &Family, version: &Version) -> Sequen
 }
 
 impl Inherited {
-    pub(in crate::db) fn oldest_ancestor_time_or(&self, now: u64) -> u64 {
-        if self.oldest_ancestor_time == 0 { now } else { self.oldest_ancestor_time }
-    }
-
     pub(in crate::db) fn file_creation_time_or(&self, now: u64) -> u64 {
         if self.file_creation_time == 0 { now } else { self.file_creation_time }
     }
@@ -201,11 +216,16 @@ impl JobSpec {
             inputs: Vec::new(),
             tombstones,
             version,
-            place: OutputPlace::level0(options.default_write_temperature),
+            target: Target {
+                place: OutputPlace::level0(options.default_write_temperature),
+                compression,
+                oldest_ancestor_time: 0,
+                is_proximal: false,
+            },
+            proximal: None,
             is_flush: true,
             wants_key_filter: false,
             filtered,
-            compression,
             inherited: Inherited::default(),
             pace: JobPace {
                 priority: IoPriority::High,
@@ -230,13 +250,13 @@ impl JobSpec {
     }
 
     /// Whether its tables may be marked for compaction. Not those that a compaction rewrites in
-    /// place or at the bottom: it has dropped what it can, and the next would mark its own again,
-    /// without end.
-    pub(in crate::db) fn may_mark(&self) -> bool {
-        let level = self.place.level;
+    /// place, at the bottom or next to it: it has dropped what it can, and the next would mark its
+    /// own again, without end.
+    pub(in crate::db) fn may_mark(&self, target: &Target) -> bool {
+        let level = target.place.level;
         let is_in_place = self.filtered.input_start_level == Some(level as u32)
             && (level > 0 || self.inputs.len() == 1);
-        self.is_flush || !self.place.bottommost && !is_in_place
+        self.is_flush || !target.is_proximal && !target.place.bottommost && !is_in_place
     }
 
     /// What the drop rules go by, if `snapshots` are live.
@@ -247,7 +267,7 @@ impl JobSpec {
     ) -> StreamSettings {
         StreamSettings {
             snapshots,
-            bottommost: self.place.bottommost,
+            bottommost: self.target.place.bottommost,
             level: self.filtered.input_start_level.unwrap_or(0),
             merge_operator: options.merge_operator.clone(),
             ingest_behind: options.cf_allow_ingest_behind,

@@ -10,6 +10,7 @@ pub(super) mod flush_parts;
 pub(super) mod job;
 pub(super) mod merged_onto;
 pub(super) mod obsolete;
+mod outlets;
 pub(super) mod output;
 pub(super) mod overwriting;
 pub(super) mod part;

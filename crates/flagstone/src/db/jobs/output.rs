@@ -29,11 +29,11 @@ use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::jobs::job::{JobSpec, PartFilter, Unfinished};
 use crate::db::jobs::merged_onto::InformedFilter;
+use crate::db::jobs::outlets::Outlets;
 use crate::db::jobs::part::{Part, PartInput};
 use crate::db::jobs::placement::{BlobReads, OwnBlobFiles, Placement};
 use crate::db::jobs::range_cuts::key_cuts;
 use crate::db::jobs::steps::reason_of;
-use crate::db::jobs::table_writer::TableWriter;
 use crate::db::jobs::tracking;
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::check_not_canceled;
@@ -82,13 +82,13 @@ pub(in crate::db) fn run_job(
     let tombstones = StreamTombstones::with_history(order, &spec.tombstones, &snapshots, history);
     // Tables that are ingested behind come below all that there is now.
     let may_be_last = !spec.family.options.load().cf_allow_ingest_behind;
-    let is_last = spec.place.bottommost && may_be_last;
+    let is_last = spec.target.place.bottommost && may_be_last;
     let surviving = tombstones.surviving(&snapshots, is_last, |start, end| {
-        let absent = || range_surely_absent(&spec.version, spec.place.level, start, end);
+        let absent = || range_surely_absent(&spec.version, spec.target.place.level, start, end);
         !spec.is_flush && may_be_last && absent()
     });
     let parts = parts(&surviving)?;
-    let range_cuts = match spec.place.level {
+    let range_cuts = match spec.target.place.level {
         // Tables of level 0 are cut between sequence numbers.
         0 => Vec::new(),
         _ => {
@@ -128,7 +128,8 @@ fn sync_directories_of(
     names: &BTreeMap<Arc<Path>, NewNames>,
 ) -> Result<()> {
     let paths = &spec.family.paths;
-    let tables = Some(paths.directory(spec.place.path_id)).filter(|_| !output.tables.is_empty());
+    let tables =
+        Some(paths.directory(spec.target.place.path_id)).filter(|_| !output.tables.is_empty());
     let blobs = Some(paths.of_blobs()).filter(|_| !output.blob_files.is_empty());
     let written: BTreeSet<_> = blobs.into_iter().chain(tables).collect();
     written.into_iter().try_for_each(|directory| names[directory].sync())
@@ -261,14 +262,8 @@ impl Job<'_> {
     fn run_part(&self, part: Part) -> Result<Written> {
         self.check_others()?;
         let Self { inner, spec, options, .. } = self;
-        let Part {
-            range,
-            sources,
-            readahead_bytes: _,
-            read_cache_hits,
-            mut splitter,
-            mut partitioner,
-        } = part;
+        let Part { range, sources, readahead_bytes: _, read_cache_hits, cuts, proximal_cuts } =
+            part;
         let meter = Mutex::new(GarbageMeter::new());
         // What a flush reads may refer to blob files of memtables.
         let version = (!spec.is_flush).then_some(&*spec.version);
@@ -280,8 +275,8 @@ impl Job<'_> {
         let _windows = bytes.map(|bytes| inner.tables.account().hold(MemoryKind::Jobs, bytes));
         let reads = BlobReads { ahead: ahead.as_ref(), own_files: self.blob_files.as_ref() };
         let placement = Placement::new(inner, spec, options, &self.unfinished, reads);
-        let mut below = KeysBelow::new(&spec.version, spec.place.level);
-        let bottommost = spec.place.bottommost && range.has_oldest();
+        let mut below = KeysBelow::new(&spec.version, spec.target.place.level);
+        let bottommost = spec.target.place.bottommost && range.has_oldest();
         let settings = spec.stream_settings(options, self.snapshots.clone());
         let mut stream = CompactionStream::new(
             StreamSettings { bottommost, ..settings },
@@ -292,7 +287,7 @@ impl Job<'_> {
             placement.resolver(),
             placement,
         );
-        let mut writer = TableWriter::new(self, &range, &read_cache_hits);
+        let mut outlets = Outlets::new(self, &range, &read_cache_hits, cuts, proximal_cuts);
 
         let mut entries = 0u64;
         let seats = (!spec.is_flush && spec.pace.gives_way).then(|| inner.background.seats());
@@ -304,8 +299,7 @@ impl Job<'_> {
                     self.check_others()?;
                 }
                 let (key, value) = (stream.key(), stream.value());
-                let (splitter, partitioner) = (splitter.as_mut(), partitioner.as_mut());
-                let added = writer.add(key, value, splitter, partitioner, &meter);
+                let added = outlets.add(key, value, &meter);
                 added.map_err(|error| self.trace(error, Some(key)))?;
                 stream.next();
                 seats.inspect(|seats| seats.make_room());
@@ -314,10 +308,10 @@ impl Job<'_> {
                 }
             }
             stream.status().map_err(|error| self.trace(error, None))?;
-            writer.finish_last()?;
+            outlets.finish()?;
             Ok(true)
         })?;
-        let mut output = writer.into_output();
+        let mut output = outlets.into_output();
         output.counts.entries_read = stream.input().entries();
         let counts = stream.counts();
         output.is_filtered = counts.dropped_by_filter > 0;
@@ -327,6 +321,12 @@ impl Job<'_> {
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());
         Ok((output, meter))
+    }
+
+    /// Whether an entry goes to the level above, if the job writes there, too.
+    #[inline]
+    pub(super) fn is_young(&self, sequence: SequenceNumber) -> bool {
+        sequence > self.spec.inherited.times.old_until
     }
 
     /// What reads blobs ahead, if anything does.

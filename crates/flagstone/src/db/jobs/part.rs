@@ -64,6 +64,15 @@ pub(in crate::db) struct Part {
     pub(in crate::db) readahead_bytes: usize,
     /// Told by the sources which of their blocks were cached.
     pub(in crate::db) read_cache_hits: Arc<ReadCacheHits>,
+    /// Where the tables end.
+    pub(in crate::db) cuts: Cuts,
+    /// Where those of the young entries do, if they go to another level.
+    pub(in crate::db) proximal_cuts: Option<Cuts>,
+}
+
+/// Where the tables of a level end.
+#[derive(Default)]
+pub(in crate::db) struct Cuts {
     /// Where to cut tables; a flush is never cut.
     pub(in crate::db) splitter: Option<OutputSplitter>,
     /// Where the application wants them to be cut.
@@ -274,11 +283,14 @@ pub(in crate::db) fn parts_of(
         let ahead = reads_ahead.then(|| Arc::new(ReadAhead::new(jobs.context.env.spawner.clone())));
         let through = ReadThrough { ahead, ..through.clone() };
         let sources = compaction_sources(jobs, job, &range, settings, &through)?;
-        let splitter = OutputSplitter::new(rule.clone(), job.family.order.keys().clone());
         let readahead_bytes = sources.len() * readahead_size;
-        let partitioner = partitioner_of(&job.family, &job.version, &job.plan, job.is_manual);
-        let splitter = Some(splitter);
-        Ok(Part { range, sources, readahead_bytes, read_cache_hits, splitter, partitioner })
+        let cuts = |rule: &SplitRule| Cuts {
+            splitter: Some(OutputSplitter::new(rule.clone(), job.family.order.keys().clone())),
+            partitioner: partitioner_of(&job.family, &job.version, &job.plan, job.is_manual),
+        };
+        let proximal_cuts = job.plan.proximal.map(|proximal| cuts(&SplitRule::from(&proximal)));
+        let cuts = cuts(&rule);
+        Ok(Part { range, sources, readahead_bytes, read_cache_hits, cuts, proximal_cuts })
     });
     parts.collect()
 }

@@ -53,7 +53,7 @@ impl<'a> Placement<'a> {
     ) -> Self {
         let settings = &options.settings;
         let separates = settings.separates_values()
-            && spec.place.level >= settings.blob_file_starting_level.max(0) as usize;
+            && spec.target.place.level >= settings.blob_file_starting_level.max(0) as usize;
         let policy = if separates {
             SeparationPolicy::AtLeast { min_blob_size: settings.smallest_blob() }
         } else {

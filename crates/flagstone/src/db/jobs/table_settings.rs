@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::base::FileNumber;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
-use crate::db::jobs::job::JobSpec;
+use crate::db::jobs::job::{JobSpec, Target};
 use crate::db::settings::{compression_options, table_builder_settings};
 use crate::options::PrepopulateBlockCache;
 use crate::sst::filter::WrittenBy;
@@ -41,10 +41,11 @@ pub(super) fn compresses_in_parallel(jobs: &Jobs, family: &Family, bytes: u64) -
     may_run && bytes >= PARALLEL_FROM && family.options.load().max_write_buffer_number <= 2
 }
 
-/// How a job writes the table `number`.
+/// How a job writes the table `number` of one of its levels.
 pub(super) fn settings_of_table(
     jobs: &Jobs,
     spec: &JobSpec,
+    target: &Target,
     number: FileNumber,
 ) -> TableBuilderSettings {
     let options = spec.family.options.load();
@@ -52,16 +53,16 @@ pub(super) fn settings_of_table(
     let written_by = if spec.is_flush {
         WrittenBy::Flush
     } else {
-        WrittenBy::Compaction { level: spec.place.level as u32 }
+        WrittenBy::Compaction { level: target.place.level as u32 }
     };
     TableBuilderSettings {
-        compression: spec.compression.codec,
-        compression_options: compression_options(&options, spec.compression.is_bottommost),
+        compression: target.compression.codec,
+        compression_options: compression_options(&options, target.compression.is_bottommost),
         key_filter: spec.wants_key_filter,
         written_by,
         column_family: spec.family.id,
         column_family_name: spec.family.name.clone(),
-        creation_time: spec.inherited.oldest_ancestor_time_or(now),
+        creation_time: target.oldest_ancestor_time_or(now),
         oldest_key_time: if spec.is_flush { now } else { 0 },
         file_creation_time: spec.inherited.file_creation_time_or(now),
         db_identity: jobs.context.identity.database.clone(),
@@ -72,8 +73,8 @@ pub(super) fn settings_of_table(
         write_times: spec.inherited.times.known.clone(),
         ..table_builder_settings(
             &options,
-            spec.place.level,
-            spec.place.bottommost && !spec.is_flush,
+            target.place.level,
+            target.place.bottommost && !spec.is_flush,
         )
     }
 }

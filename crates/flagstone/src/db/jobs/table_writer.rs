@@ -14,11 +14,11 @@ use crate::base::{
     SequenceNumber, Sometimes, SstPartitioner, ValueType, file_name, timestamp,
 };
 use crate::blob::{GarbageMeter, visit_references};
-use crate::compaction::pick::{DeletedRanges, OutputSplitter};
+use crate::compaction::pick::DeletedRanges;
 use crate::compaction::{OutputFile, bounds_of_output};
-use crate::db::jobs::job::Made;
+use crate::db::jobs::job::{Made, Target};
 use crate::db::jobs::output::{self, Job};
-use crate::db::jobs::part::PartRange;
+use crate::db::jobs::part::{Cuts, PartRange};
 use crate::db::jobs::written::{self, Entries};
 use crate::db::jobs::{deletions, table_settings};
 use crate::db::tree::output::JobOutput;
@@ -45,9 +45,10 @@ struct OpenTable {
     stripped: Option<usize>,
 }
 
-/// Writes a part's tables one after the other.
+/// Writes a part's tables of one level, one after the other.
 pub(super) struct TableWriter<'a> {
     job: &'a Job<'a>,
+    target: Target,
     /// What is being written: the part, or a piece of it.
     range: PartRange,
     /// Where further pieces begin, each of which has no more range tombstones than a table can
@@ -55,7 +56,8 @@ pub(super) struct TableWriter<'a> {
     cuts: VecDeque<Vec<u8>>,
     /// How many tables were written of the pieces before.
     earlier_tables: usize,
-    /// Of the range tombstones that the output must hold, those of the range's sequence numbers.
+    /// Of the range tombstones that the output must hold, those of the range's sequence numbers
+    /// that go to the level.
     surviving: Cow<'a, [RangeTombstone]>,
     read_cache_hits: &'a Arc<ReadCacheHits>,
     output: JobOutput,
@@ -78,12 +80,20 @@ impl OpenTable {
 impl<'a> TableWriter<'a> {
     pub(super) fn new(
         job: &'a Job<'a>,
+        target: Target,
         range: &PartRange,
         read_cache_hits: &'a Arc<ReadCacheHits>,
     ) -> Self {
+        let mut surviving = range.own(&job.surviving);
+        if job.spec.proximal.is_some() {
+            let belongs =
+                |tombstone: &RangeTombstone| job.is_young(tombstone.sequence) == target.is_proximal;
+            surviving.to_mut().retain(belongs);
+        }
         Self {
             job,
-            surviving: range.own(&job.surviving),
+            target,
+            surviving,
             cuts: range.inner_cuts(job.spec.family.comparator(), &job.range_cuts),
             range: range.clone(),
             earlier_tables: 0,
@@ -99,12 +109,11 @@ impl<'a> TableWriter<'a> {
         &mut self,
         key: InternalKey<'_>,
         value: &[u8],
-        splitter: Option<&mut OutputSplitter>,
-        partitioner: Option<&mut Box<dyn SstPartitioner>>,
+        cuts: &mut Cuts,
         meter: &Mutex<GarbageMeter>,
     ) -> Result<()> {
-        if let Some(splitter) = splitter {
-            if self.is_partitioned_before(key, partitioner) {
+        if let Some(splitter) = &mut cuts.splitter {
+            if self.is_partitioned_before(key, cuts.partitioner.as_mut()) {
                 self.end_before(key)?;
             }
             let size = self.open.as_ref().map(|open| open.builder.estimated_size());
@@ -208,11 +217,11 @@ impl<'a> TableWriter<'a> {
     fn begin(&self, first: InternalKeyBuf) -> Result<OpenTable> {
         let Job { inner, spec, unfinished, .. } = self.job;
         let number = inner.tree.file_numbers.allocate();
-        let directory = spec.family.paths.directory(spec.place.path_id);
-        let path = file_name::table(directory, number);
-        hint_temperature(&*inner.context.env.fs, &path, spec.place.temperature);
+        let place = &self.target.place;
+        let path = file_name::table(spec.family.paths.directory(place.path_id), number);
+        hint_temperature(&*inner.context.env.fs, &path, place.temperature);
         let (number, file) = unfinished.create(Made::Table, number, path)?;
-        let settings = table_settings::settings_of_table(inner, spec, number);
+        let settings = table_settings::settings_of_table(inner, spec, &self.target, number);
         let prepopulate = table_settings::prepopulate(inner, spec, number, self.read_cache_hits);
         let threads = spec.pace.compresses_in_parallel.then(|| inner.context.env.spawner.clone());
         let builder = TableBuilder::new(file.clone(), settings)?
@@ -304,7 +313,7 @@ impl<'a> TableWriter<'a> {
             return 0;
         }
         let Job { inner, spec, .. } = self.job;
-        let (version, level) = (&spec.version, spec.place.level);
+        let (version, level) = (&spec.version, self.target.place.level);
         self.output.deleted.extend(DeletedRanges::new(version, level, number, bounds, tombstones));
         deletions::bytes_below(inner, &spec.family, version, level, tombstones)
     }
@@ -359,9 +368,9 @@ impl<'a> TableWriter<'a> {
         let others = if spec.version.blob_files.is_empty() { 0 } else { open.others };
         let meta = FileMetadata {
             number: open.number,
-            path_id: spec.place.path_id,
+            path_id: self.target.place.path_id,
             size: summary.size,
-            marked_for_compaction: summary.needs_compaction && spec.may_mark(),
+            marked_for_compaction: summary.needs_compaction && spec.may_mark(&self.target),
             smallest,
             largest,
             min_timestamp,
@@ -372,9 +381,9 @@ impl<'a> TableWriter<'a> {
             largest_seqno: open.largest_seqno,
             oldest_blob_file: open.blobs.keys().next().copied(),
             blob_references: BlobReferences::new(others, open.blobs.into_iter().collect()),
-            oldest_ancestor_time: spec.inherited.oldest_ancestor_time_or(now),
+            oldest_ancestor_time: self.target.oldest_ancestor_time_or(now),
             file_creation_time: spec.inherited.file_creation_time_or(now),
-            temperature: spec.place.temperature,
+            temperature: self.target.place.temperature,
             epoch_number: spec.inherited.epoch_number,
             unique_id: summary.unique_id,
             tail_size: summary.tail_size,

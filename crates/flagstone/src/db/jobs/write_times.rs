@@ -5,7 +5,8 @@
 //!    hundredth of the shortest time that a family asks for lies between two samples.
 //! 2. A flush gives its table the samples about the table's own sequence numbers.
 //! 3. A compaction puts the samples of its inputs together. Entries that are younger than the
-//!    family's time keep their sequence numbers at the bottom.
+//!    family's time keep their sequence numbers at the bottom, or stay out of the last level
+//!    (`preclude_last_level_data_seconds`).
 //!
 //! The samples are in memory and in tables only. What is in memtables when the database is closed,
 //! or is replayed from a WAL, counts as written when the database was opened again.
@@ -13,9 +14,10 @@
 use std::sync::Arc;
 
 use crate::base::sync::{Mutex, Ordering};
-use crate::base::{MAX_SEQUENCE_NUMBER, Result, WriteTime, WriteTimes};
+use crate::base::{MAX_SEQUENCE_NUMBER, Result, SequenceNumber, WriteTime, WriteTimes};
 use crate::db::jobs::Jobs;
 use crate::db::jobs::job::KeptTimes;
+use crate::db::settings::preserved_seconds;
 use crate::db::tree::compaction_job::CompactionJob;
 
 /// Samples that a family's shortest time is divided into.
@@ -68,12 +70,14 @@ pub(super) fn of_flush(jobs: &Jobs, seconds: u64) -> KeptTimes {
     note(jobs);
     let now = jobs.context.env.clock.unix_seconds();
     let known = jobs.write_times.0.lock().clone();
-    KeptTimes { known: Some(Arc::new(known.within(now, seconds))), zeroed_until: 0 }
+    let known = Some(Arc::new(known.within(now, seconds)));
+    KeptTimes { known, zeroed_until: 0, old_until: MAX_SEQUENCE_NUMBER }
 }
 
 /// What a compaction keeps. A table whose samples are malformed counts as one without.
 pub(super) fn of_compaction(jobs: &Jobs, job: &CompactionJob) -> Result<KeptTimes> {
-    let seconds = job.family.options.load().preserve_internal_time_seconds;
+    let options = job.family.options.load_full();
+    let seconds = preserved_seconds(&options);
     if seconds == 0 {
         return Ok(KeptTimes::default());
     }
@@ -90,12 +94,27 @@ pub(super) fn of_compaction(jobs: &Jobs, job: &CompactionJob) -> Result<KeptTime
     let now = jobs.context.env.clock.unix_seconds();
     let known = WriteTimes::of(samples).within(now, seconds);
     let zeroed_until = known.sequence_at(now.saturating_sub(seconds));
-    Ok(KeptTimes { known: Some(Arc::new(known.limited(SAMPLES_MAX))), zeroed_until })
+    let old_until = match job.plan.proximal {
+        None => MAX_SEQUENCE_NUMBER,
+        Some(proximal) => {
+            let then = now.saturating_sub(options.preclude_last_level_data_seconds);
+            known.sequence_at(then).max(in_tables_at(job, then)).max(proximal.kept_until)
+        }
+    };
+    Ok(KeptTimes { known: Some(Arc::new(known.limited(SAMPLES_MAX))), zeroed_until, old_until })
+}
+
+/// The largest sequence number among inputs that were there at that time. They may have no samples,
+/// having been written without the option.
+fn in_tables_at(job: &CompactionJob, time: u64) -> SequenceNumber {
+    let files = job.plan.files().map(|(_, file)| &file.meta);
+    let made_by_then = files.filter(|meta| (1..=time).contains(&meta.file_creation_time));
+    made_by_then.map(|meta| meta.largest_seqno).max().unwrap_or(0)
 }
 
 impl Default for KeptTimes {
     /// None is kept.
     fn default() -> Self {
-        Self { known: None, zeroed_until: MAX_SEQUENCE_NUMBER }
+        Self { known: None, zeroed_until: MAX_SEQUENCE_NUMBER, old_until: MAX_SEQUENCE_NUMBER }
     }
 }

@@ -142,11 +142,14 @@ impl Db {
                 return Err(in_the_way());
             }
         }
-        if let Some(compression) = options.compression {
-            plan.compression = OutputCompression { codec: compression, is_bottommost: false };
-        }
-        if options.output_temperature_override.is_known() {
-            plan.temperature = options.output_temperature_override;
+        let proximal = plan.proximal.as_mut().map(|proximal| &mut proximal.form);
+        for form in std::iter::once(&mut plan.form).chain(proximal) {
+            if let Some(codec) = options.compression {
+                form.compression = OutputCompression { codec, is_bottommost: false };
+            }
+            if options.output_temperature_override.is_known() {
+                form.temperature = options.output_temperature_override;
+            }
         }
         if options.output_file_size_limit > 0 {
             plan.sizes.target = options.output_file_size_limit;

@@ -251,7 +251,18 @@ impl Manual<'_> {
         for level in 1..deepest {
             self.compact_level(level, level + 1, true)?;
         }
+        let mut deepest = deepest;
+        if self.holds_what_may_go_down(deepest) {
+            self.compact_level(deepest, deepest + 1, true)?;
+            deepest += 1;
+        }
         if self.rewrites_last() { self.compact_level(deepest, deepest, true) } else { Ok(()) }
+    }
+
+    /// Whether entries of the level wait there until they are old enough for the last.
+    fn holds_what_may_go_down(&self, level: usize) -> bool {
+        self.family.options.load().preclude_last_level_data_seconds > 0
+            && level + 2 == self.version().levels.len()
     }
 
     /// Tables that this call has written itself are not rewritten once more, with `ForceOptimized`.

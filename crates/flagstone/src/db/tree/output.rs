@@ -1,5 +1,6 @@
 //! What a flush or compaction hands to the tree.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::base::{DataPaths, FileNumber, SequenceNumber, timestamp};
@@ -14,6 +15,8 @@ use crate::sst::TableProperties;
 #[derive(Default)]
 pub(in crate::db) struct JobOutput {
     pub(in crate::db) tables: Vec<FileMetadata>,
+    /// Those of them that go to the level above the job's.
+    pub(in crate::db) proximal: BTreeSet<FileNumber>,
     /// What they say of themselves, if anybody listens.
     pub(in crate::db) properties: Vec<(FileNumber, Arc<TableProperties>)>,
     /// Those of them that are opened at once: they have blocks in the block cache, or a filter that
@@ -41,9 +44,10 @@ pub(in crate::db) struct JobOutput {
 }
 
 impl JobOutput {
-    /// Adds what was written of the keys behind these.
+    /// Adds what else was written: of the keys behind these, or of another level.
     pub(in crate::db) fn absorb(&mut self, later: Self) {
         self.tables.extend(later.tables);
+        self.proximal.extend(later.proximal);
         self.properties.extend(later.properties);
         self.to_open.extend(later.to_open);
         self.blob_files.extend(later.blob_files);
@@ -61,7 +65,9 @@ impl JobOutput {
     /// sequence numbers which all snapshots see, as the oldest was `released` before the job listed
     /// them.
     pub(in crate::db) fn settle(&mut self, bottommost: bool, released: SequenceNumber) {
-        let is_settled = |table: &&FileMetadata| (1..released).contains(&table.largest_seqno);
+        let is_settled = |table: &&FileMetadata| {
+            (1..released).contains(&table.largest_seqno) && !self.proximal.contains(&table.number)
+        };
         let kept = self.tables.iter().filter(|_| bottommost).filter(is_settled);
         self.settled = kept.map(|table| table.number).collect();
     }
@@ -81,7 +87,8 @@ impl JobOutput {
             edit.full_history_ts_low.clone_from(&self.history_low);
         }
         for table in &self.tables {
-            edit.add_file(level, table.clone());
+            let is_above = self.proximal.contains(&table.number);
+            edit.add_file(level - usize::from(is_above), table.clone());
         }
         edit.blob_file_additions.extend(self.blob_files.iter().chain(&self.direct_files).cloned());
         edit.blob_file_garbages.extend(self.garbage.iter().map(|delta| BlobFileGarbage {

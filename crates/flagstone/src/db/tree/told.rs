@@ -143,7 +143,7 @@ pub(in crate::db) fn compaction_begun(
         tables: Vec::new(),
         blob_files: Vec::new(),
         blob_garbage: Vec::new(),
-        compression: plan.compression.codec,
+        compression: plan.form.compression.codec,
         blob_compression: family.options.load().blob_compression(),
         stats: JobStats {
             is_manual: job.is_manual,

@@ -36,6 +36,11 @@ fn compactions_from_deeper_levels() {
 }
 
 #[test]
+fn compactions_that_keep_young_entries_out_of_the_last_level() {
+    run(include_str!("../testdata/proximal.txt"));
+}
+
+#[test]
 fn compactions_of_single_files() {
     run(include_str!("../testdata/files.txt"));
 }
@@ -478,6 +483,9 @@ fn show(plan: &CompactionPlan) -> String {
         return format!("{}: {} dropped", plan.reason, inputs.join(" + "));
     }
     let mut out = format!("{}: {} -> L{}", plan.reason, inputs.join(" + "), plan.output_level);
+    if let Some(proximal) = plan.proximal {
+        write!(out, ", young above {} to L{}", proximal.kept_until, proximal.level).unwrap();
+    }
     if plan.path_id > 0 {
         write!(out, " in path {}", plan.path_id).unwrap();
     }
@@ -487,15 +495,15 @@ fn show(plan: &CompactionPlan) -> String {
     if plan.bottommost {
         out += ", bottommost";
     }
-    if plan.rewrites() && plan.temperature.is_known() {
-        write!(out, ", {}", plan.temperature).unwrap();
+    if plan.rewrites() && plan.form.temperature.is_known() {
+        write!(out, ", {}", plan.form.temperature).unwrap();
     }
     if !plan.emptied.is_empty() {
         let files: Vec<_> = plan.emptied.iter().map(|file| file.0.to_string()).collect();
         write!(out, ", empties [{}]", files.join(" ")).unwrap();
     }
-    if plan.compression.codec != CompressionType::Lz4 {
-        write!(out, ", {}", plan.compression.codec).unwrap();
+    if plan.form.compression.codec != CompressionType::Lz4 {
+        write!(out, ", {}", plan.form.compression.codec).unwrap();
     }
     if !plan.grandparents.is_empty() {
         write!(out, ", grandparents [{}]", numbers(&plan.grandparents)).unwrap();

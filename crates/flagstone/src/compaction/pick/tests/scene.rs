@@ -10,7 +10,7 @@
 //!                                path=ID, is=TEMPERATURE,
 //!                                del=DELETIONS/ENTRIES/VALUE_BYTES, covers=BYTES (of deeper tables, by its range
 //!                                tombstones). A key may name its sequence number: c@5.
-//! running 0->1 a-c               a compaction under way
+//! running 0->1 a-c               a compaction under way; 3->4+3 if it writes to level 3, too
 //! blob 4 60/100 20               a blob file with 60 of 100 bytes garbage, in 20 blobs; 1000 if that is not said
 //! deleted 7 a-d@9 f-h@9          what the range tombstones of table 7 delete
 //! cursor 1 f                     where the next compaction of level 1 starts
@@ -88,9 +88,13 @@ impl Scene {
                 "running" => {
                     let (from, to) = words.next().unwrap().split_once("->").unwrap();
                     let (smallest, largest) = words.next().unwrap().split_once('-').unwrap();
+                    let (to, proximal) = to
+                        .split_once('+')
+                        .map_or((to, None), |(to, proximal)| (to, Some(proximal.parse().unwrap())));
                     running.push(RunningCompaction {
                         start_level: from.parse().unwrap(),
                         output_level: to.parse().unwrap(),
+                        proximal_level: proximal,
                         sorted_runs: 1,
                         smallest: smallest.into(),
                         largest: largest.into(),
@@ -220,6 +224,7 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         ttl_seconds: arguments.get("ttl", 0),
         periodic_compaction_seconds: arguments.get("periodic", 0),
         preserved_seconds: arguments.get("preserved", 0),
+        precluded_seconds: arguments.get("young", 0),
         deletion_compaction_delay: arguments.get("delay", 0),
         max_space_amplification: arguments.get("space", 0.0),
         burst_space_amplification: arguments.get("burst", arguments.get("space", 0.0)),

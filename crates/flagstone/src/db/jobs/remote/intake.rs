@@ -154,7 +154,7 @@ impl Intake<'_> {
         let new = || context.names.before_making(directory);
         self.names.entry(directory.to_path_buf()).or_insert_with(new);
         let source = self.source.join(target.file_name().unwrap_or_default());
-        hint_temperature(fs, target, self.job.plan.temperature);
+        hint_temperature(fs, target, self.job.plan.form.temperature);
         check_size(fs, &source, expected.size)?;
         let is_moved = fs.rename(&source, target).is_ok();
         let taken = TakenFile { target: target.to_path_buf(), source, is_copy: !is_moved };

@@ -80,14 +80,15 @@ fn note_end(jobs: &Jobs, job: &CompactionJob, status: CompactionServiceJobStatus
 }
 
 /// Whether all that decides about the entries can be told to another process. Whether a value has
-/// expired depends on what was merged onto it in memory, and on this process's clock.
+/// expired depends on what was merged onto it in memory, and on this process's clock. A worker
+/// writes to one level.
 fn may_be_remote(job: &CompactionJob) -> bool {
     let options = job.family.options.load();
     let expires = options
         .compaction_filter_factory
         .as_ref()
         .is_some_and(|factory| TtlCompactionFilterFactory::find(&**factory).is_some());
-    !expires && job.trim.is_none()
+    !expires && job.trim.is_none() && job.plan.proximal.is_none()
 }
 
 /// # Errors
