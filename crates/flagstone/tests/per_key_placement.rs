@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use common::{create, dump, referee, temporary};
-use flagstone::base::Snapshot;
+use flagstone::base::{Code, ColumnFamilyId, Comparator, Snapshot};
+use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
 use flagstone::env::Env;
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions};
@@ -185,6 +186,54 @@ fn tables_without_times_become_old() {
     write(&db, &["c"]);
     compact(&db);
     assert_eq!(levels(&db), "2: c-c, 3: a-z");
+}
+
+/// What counts as written long ago goes down at once.
+#[test]
+fn a_timed_value_is_placed_by_its_time() {
+    for blobs in BLOBS {
+        let world = World::new();
+        let text = format!("{YOUNG};{blobs}");
+        let db = world.open(&text);
+        write(&db, &["a"]);
+        world.time.advance(2000);
+        let (family, value) = (db.default_column_family().id(), "v".repeat(100));
+        let mut batch = WriteBatch::new();
+        batch.timed_put_cf(family, "old", &value, BEGIN + 1).unwrap();
+        batch.timed_put_cf(family, "new", &value, BEGIN + 1999).unwrap();
+        batch.timed_put_cf(family, "now", &value, BEGIN + 5000).unwrap();
+        db.write(batch).unwrap();
+        let check = |db: &Db| {
+            for key in ["old", "new", "now"] {
+                assert_eq!(db.get(key).unwrap().unwrap(), value.as_bytes(), "{key}");
+                assert_eq!(contents(db, None)[key], value.as_bytes());
+            }
+        };
+        check(&db);
+        drop(db);
+        let db = world.open(&text);
+        check(&db);
+        db.flush_all().unwrap();
+        check(&db);
+        compact(&db);
+        // `new` has the place of the last that was written before its time, which is `a`.
+        assert_eq!(levels(&db), "2: now-now, 3: a-old");
+        check(&db);
+    }
+}
+
+#[test]
+fn a_timed_value_has_no_user_timestamp() {
+    let world = World::new();
+    let mut options = world.options(YOUNG);
+    options.cf.comparator = Comparator::BytewiseU64Ts;
+    let db = Db::open(world.path(), &options).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.timed_put_cf(ColumnFamilyId::DEFAULT, "keyTimestmp", "value", BEGIN).unwrap();
+    let bytes = batch.data().to_vec();
+    assert_eq!(db.write(batch).unwrap_err().code(), Code::InvalidArgument);
+    let batch = WriteBatch::from_bytes(bytes).unwrap();
+    assert_eq!(db.write(batch).unwrap_err().code(), Code::NotSupported);
 }
 
 /// RocksDB compacts a level without end that holds back more than it may hold.

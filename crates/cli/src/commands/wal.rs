@@ -309,8 +309,8 @@ impl<'a> Shown<'a> {
             Operation::PutEntity { cf, key, entity } => {
                 ("PutEntity", cf, key, Some((ENTITY, entity)))
             }
-            Operation::TimedPut { cf, key, value, .. } => {
-                ("TimedPut", cf, key, Some(("value", value)))
+            Operation::TimedPut { cf, key, timed } => {
+                ("TimedPut", cf, key, Some(("value", timed.value())))
             }
             Operation::LogData(data) => return Self::of_none("LogData", vec![("data", data)]),
             Operation::Noop => return Self::of_none("Noop", Vec::new()),
@@ -329,7 +329,7 @@ impl<'a> Shown<'a> {
             }
         };
         let plain = match *operation {
-            Operation::TimedPut { write_time, .. } => Some(("write_time", json!(write_time))),
+            Operation::TimedPut { timed, .. } => Some(("write_time", json!(timed.write_time()))),
             _ => None,
         };
         let fields = [("key", key)].into_iter().chain(other).collect();

@@ -31,9 +31,10 @@ impl<'a> Operation<'a> {
             Self::Merge { key, operand, .. } => (ValueType::Merge, key, operand),
             Self::BlobIndex { key, index, .. } => (ValueType::BlobIndex, key, index),
             Self::PutEntity { key, entity, .. } => (ValueType::WideColumnEntity, key, entity),
-            // The write time only guides tiering, which this engine does not do: the value is what
-            // counts.
-            Self::TimedPut { key, value, .. } => (ValueType::Value, key, value),
+            // A flush puts a sequence number of that time in the place of the time.
+            Self::TimedPut { key, timed, .. } => {
+                (ValueType::ValuePreferredSeqno, key, timed.stored())
+            }
             Self::DeleteRange { begin, end, .. } => (ValueType::RangeDeletion, begin, end),
             _ => return None,
         })

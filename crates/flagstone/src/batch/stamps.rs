@@ -136,8 +136,8 @@ pub fn change_stamps(
             Operation::DeleteRange { cf, begin, end } => {
                 changed.delete_range_cf(cf, key_of(begin)?, key_of(end)?)?;
             }
-            Operation::TimedPut { cf, key, value, .. } => {
-                changed.put_cf(cf, key_of(key)?, value)?;
+            Operation::TimedPut { cf, key, timed } => {
+                changed.put_cf(cf, key_of(key)?, timed.value())?;
             }
             Operation::BlobIndex { .. } => {
                 // The record in the blob file has the key as it was.
@@ -315,7 +315,7 @@ impl WriteBatch {
                 }
                 _ => {
                     return Err(Error::invalid_argument(
-                        "an entity cannot be written with a timestamp; write a value instead",
+                        "an entity or a timed value cannot be written with a timestamp; write a value instead",
                     ));
                 }
             }

@@ -45,6 +45,10 @@ fn with_body(count: u32, body: &[u8]) -> Vec<u8> {
     [&encode_header(1, count)[..], body].concat()
 }
 
+fn timed(stored: &[u8]) -> TimedValue<'_> {
+    TimedValue::new(stored).unwrap()
+}
+
 #[test]
 fn golden_bytes_are_written_and_read() {
     let batch = golden_batch();
@@ -89,11 +93,11 @@ fn every_tag_is_read() {
         (b"\x17\xac\x02\x01k\x01e", Operation::PutEntity { cf: one, key: b"k", entity: b"e" }),
         (
             b"\x18\x01k\x09v\x07\0\0\0\0\0\0\0",
-            Operation::TimedPut { cf: zero, key: b"k", value: b"v", write_time: 7 },
+            Operation::TimedPut { cf: zero, key: b"k", timed: timed(b"v\x07\0\0\0\0\0\0\0") },
         ),
         (
             b"\x19\xac\x02\x01k\x08\x07\0\0\0\0\0\0\0",
-            Operation::TimedPut { cf: one, key: b"k", value: b"", write_time: 7 },
+            Operation::TimedPut { cf: one, key: b"k", timed: timed(b"\x07\0\0\0\0\0\0\0") },
         ),
     ];
     for (body, expected) in cases {

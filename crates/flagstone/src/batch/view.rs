@@ -34,8 +34,8 @@ pub enum Operation<'a> {
     BlobIndex { cf: ColumnFamilyId, key: &'a [u8], index: &'a [u8] },
     /// Sets a key to a wide-column entity in its encoded form.
     PutEntity { cf: ColumnFamilyId, key: &'a [u8], entity: &'a [u8] },
-    /// Sets a key as if written at `write_time` (seconds since 1970).
-    TimedPut { cf: ColumnFamilyId, key: &'a [u8], value: &'a [u8], write_time: u64 },
+    /// Sets a key as if that was done at another time.
+    TimedPut { cf: ColumnFamilyId, key: &'a [u8], timed: TimedValue<'a> },
     /// Bytes for the WAL only.
     LogData(&'a [u8]),
     /// Nothing.
@@ -83,7 +83,7 @@ impl Operation<'_> {
             | Self::DeleteRange { begin: a, end: b, .. }
             | Self::BlobIndex { key: a, index: b, .. }
             | Self::PutEntity { key: a, entity: b, .. }
-            | Self::TimedPut { key: a, value: b, .. } => a.len() + b.len(),
+            | Self::TimedPut { key: a, timed: TimedValue(b), .. } => a.len() + b.len(),
             _ => 0,
         }
     }
@@ -91,6 +91,32 @@ impl Operation<'_> {
     /// Whether it belongs to two-phase commit.
     pub fn is_transaction_marker(&self) -> bool {
         !self.is_counted() && !matches!(self, Self::LogData(_) | Self::Noop)
+    }
+}
+
+/// The value of an [`Operation::TimedPut`], and its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimedValue<'a>(&'a [u8]);
+
+impl<'a> TimedValue<'a> {
+    /// A value followed by its time, as they are stored; `None` if that is too short.
+    pub fn new(stored: &'a [u8]) -> Option<Self> {
+        (stored.len() >= size_of::<u64>()).then_some(Self(stored))
+    }
+
+    /// The value.
+    pub fn value(&self) -> &'a [u8] {
+        &self.0[..self.0.len() - size_of::<u64>()]
+    }
+
+    /// When it counts as written, in seconds since 1970.
+    pub fn write_time(&self) -> u64 {
+        self.0.last_chunk().map_or(0, |time| u64::from_le_bytes(*time))
+    }
+
+    /// Both, as they are stored.
+    pub(crate) fn stored(&self) -> &'a [u8] {
+        self.0
     }
 }
 
@@ -338,9 +364,8 @@ fn put<'a>(from: &mut Decoder<'a>, cf: ColumnFamilyId) -> Option<Operation<'a>> 
 }
 
 fn timed_put<'a>(from: &mut Decoder<'a>, cf: ColumnFamilyId) -> Option<Operation<'a>> {
-    let (key, packed) = pair(from)?;
-    let (value, time) = packed.split_last_chunk()?;
-    Some(Operation::TimedPut { cf, key, value, write_time: u64::from_le_bytes(*time) })
+    let (key, stored) = pair(from)?;
+    Some(Operation::TimedPut { cf, key, timed: TimedValue::new(stored)? })
 }
 
 impl<'a> Iterator for BatchIter<'a> {

@@ -21,6 +21,6 @@ mod stream_tombstones;
 pub use counts::JobCounts;
 pub use stream::CompactionStream;
 pub use stream_settings::{
-    History, KeepInPlace, KeyError, StreamCounts, StreamSettings, ValueSeparator,
+    FlushedTimes, History, KeepInPlace, KeyError, StreamCounts, StreamSettings, ValueSeparator,
 };
 pub use stream_tombstones::{OutputBounds, OutputFile, StreamTombstones, bounds_of_output};

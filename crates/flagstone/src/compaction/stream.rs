@@ -261,6 +261,9 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         if self.judged.hiding_stripe.is_some() {
             Sometimes::SnapshotKeptVersion.reached();
         }
+        if value_type == ValueType::ValuePreferredSeqno && self.settings.times.is_some() {
+            value_type = self.replace_time(sequence);
+        }
         match value_type {
             ValueType::Deletion | ValueType::DeletionWithTimestamp
                 if self.judged.may_forget
@@ -516,6 +519,26 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         self.hide_stripe(stripe);
         self.judged.clear_next = true;
         Ok(Verdict::KeepAndStay)
+    }
+
+    /// Puts the sequence number that a timed value of a memtable prefers in the place of its time;
+    /// without one it is a plain value. Returns which it is.
+    fn replace_time(&mut self, sequence: SequenceNumber) -> ValueType {
+        let stored = self.input.value();
+        let Some((value, time)) = stored.split_last_chunk() else {
+            return ValueType::ValuePreferredSeqno;
+        };
+        let times = self.settings.times.as_ref();
+        let preferred =
+            times.and_then(|times| times.preferred(u64::from_le_bytes(*time), sequence));
+        let (kind, value) = match preferred {
+            None => (ValueType::Value, value.to_vec()),
+            Some(preferred) => {
+                (ValueType::ValuePreferredSeqno, [value, &preferred.to_le_bytes()].concat())
+            }
+        };
+        self.replace(kind, value);
+        kind
     }
 
     /// Turns a timed value into a plain one as of its preferred sequence number, and says so,

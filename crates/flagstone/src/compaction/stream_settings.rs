@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::{
     Comparator, Error, InternalKey, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber,
-    ValueType, timestamp,
+    ValueType, WriteTimes, timestamp,
 };
 use crate::batch::MAX_ENTRY_SIZE;
 
@@ -64,8 +64,23 @@ pub struct StreamSettings {
     pub entry_size_max: usize,
     /// Larger sequence numbers do not become 0, because they tell when entries were written.
     pub zeroed_until: SequenceNumber,
+    /// Of a flush, when entries were written: timed values get sequence numbers in the places of
+    /// their times.
+    pub times: Option<FlushedTimes>,
     /// Where keys have timestamps, what is kept of them.
     pub history: Option<History>,
+}
+
+/// When what is flushed was written, as far as that is known.
+#[derive(Debug, Clone, Default)]
+pub struct FlushedTimes(pub Option<Arc<WriteTimes>>);
+
+impl FlushedTimes {
+    /// The sequence number that a timed value of a memtable prefers, if it is smaller than its own.
+    pub(super) fn preferred(&self, time: u64, own: SequenceNumber) -> Option<SequenceNumber> {
+        let preferred = self.0.as_ref()?.sequence_at(time);
+        (preferred < own).then_some(preferred)
+    }
 }
 
 /// What is kept of the timestamps of keys.
@@ -104,6 +119,7 @@ impl StreamSettings {
             merge_operator: None,
             entry_size_max: MAX_ENTRY_SIZE,
             zeroed_until: MAX_SEQUENCE_NUMBER,
+            times: None,
             history: None,
         }
     }

@@ -332,9 +332,8 @@ impl Logs<'_, '_> {
         };
         let Some((family, is_flushed)) = found else { return Ok(false) };
         let (kind, key, value) = match *operation {
-            Operation::Put { key, value, .. } | Operation::TimedPut { key, value, .. } => {
-                (ValueType::Value, key, value)
-            }
+            Operation::Put { key, value, .. } => (ValueType::Value, key, value),
+            Operation::TimedPut { key, timed, .. } => (ValueType::Value, key, timed.value()),
             Operation::Delete { key, .. } => (ValueType::Deletion, key, &b""[..]),
             Operation::SingleDelete { key, .. } => (ValueType::SingleDeletion, key, &b""[..]),
             Operation::Merge { key, operand, .. } => (ValueType::Merge, key, operand),

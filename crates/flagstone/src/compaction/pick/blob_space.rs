@@ -56,8 +56,9 @@ pub struct BlobSpace {
 }
 
 impl BlobSpace {
-    /// Measures a version. Linear in the number of its tables and blob files.
-    pub fn of(version: &Version) -> Self {
+    /// Measures a version. Linear in the number of its tables and blob files. If young entries stay
+    /// above the last level, they hide nothing there that a compaction would uncover.
+    pub fn of(version: &Version, holds_young: bool) -> Self {
         let mut space = Self::default();
         let (mut count, mut garbage_count) = (0u64, 0u64);
         for blob in version.blob_files.values() {
@@ -78,8 +79,8 @@ impl BlobSpace {
             let by_others = u128::from(others(file)) * u128::from(referenced) / u128::from(entries);
             unknown.bytes(file).saturating_add(u64::try_from(by_others).unwrap_or(u64::MAX))
         };
-        space.hidden =
-            above_bottom(version).map(|(_, _, file)| hides(file)).fold(0, u64::saturating_add);
+        let above = above_bottom(version, holds_young);
+        space.hidden = above.map(|(_, _, file)| hides(file)).fold(0, u64::saturating_add);
         space
     }
 
@@ -180,23 +181,25 @@ pub struct BlobMoment<'a> {
     /// Readers have kept garbage on the disk for so long that it is theirs, and nobody waits for
     /// it.
     pub is_kept_by_readers: bool,
+    /// Young entries stay above the last level.
+    pub holds_young: bool,
 }
 
 impl BlobWaste {
     /// That of a version: as much as it will be once those files are empty, but for what is written
     /// meanwhile. Files may take `most` times the live data; 0 for any.
     pub fn of(version: &Version, most: f64, moment: &BlobMoment<'_>) -> Self {
-        let BlobMoment { unflushed_bytes, overwriting, collecting, is_kept_by_readers } = *moment;
+        let BlobMoment { unflushed_bytes, overwriting, collecting, .. } = *moment;
         if version.blob_files.is_empty() {
             return Self::default();
         }
         let share =
             overwriting.share(version.blob_files.values().any(|blob| blob.garbage_bytes > 0));
         let dead = |bytes: u64| (bytes as f64 * share) as u64;
-        let known = BlobSpace::of(version);
+        let known = BlobSpace::of(version, moment.holds_young);
         let space = BlobSpace { hidden: dead(known.hidden), ..known };
         let Some(room) = Room::of(version, &space, most) else { return Self::default() };
-        let promised = if is_kept_by_readers { 0 } else { space.promised };
+        let promised = if moment.is_kept_by_readers { 0 } else { space.promised };
         let more = [space.hidden, dead(unflushed_bytes), promised];
         let taken = more.into_iter().fold(space.garbage, u64::saturating_add);
         let emptied = collecting.iter().filter_map(|number| version.blob_files.get(number));
@@ -225,7 +228,7 @@ pub fn blob_file_size(version: &Version, max_space_amplification: f64, configure
     if max_space_amplification <= 0.0 {
         return configured;
     }
-    let room = room_by_values(BlobSpace::of(version).referenced(), max_space_amplification);
+    let room = room_by_values(BlobSpace::of(version, false).referenced(), max_space_amplification);
     configured.min(((room / 16.0) as u64).max(SMALL))
 }
 
@@ -320,11 +323,17 @@ impl Unknown {
 }
 
 /// The tables above the deepest level with any, with level and position; in level 0 alone, all but
-/// the oldest. What was set aside stays there.
+/// the oldest. What was set aside stays there. The last level and the one above count as one if
+/// young entries stay above it.
 pub(super) fn above_bottom(
     version: &Version,
+    holds_young: bool,
 ) -> impl Iterator<Item = (usize, usize, &Arc<TableFile>)> {
-    let bottom = version.last_level_with_files().unwrap_or(0);
+    let last = version.levels.len() - 1;
+    let bottom = match version.last_level_with_files().unwrap_or(0) {
+        bottom if holds_young && bottom == last && last > 1 => last - 1,
+        bottom => bottom,
+    };
     let tables = version.levels.iter().enumerate().flat_map(|(level, files)| {
         files.iter().enumerate().map(move |(position, file)| (level, position, file))
     });

@@ -73,7 +73,8 @@ impl BlobWork {
             return None;
         }
         let kept = kept_by_damage(version);
-        let space = BlobSpace::of(version).without_garbage_of(version, &kept);
+        let space =
+            BlobSpace::of(version, settings.holds_young()).without_garbage_of(version, &kept);
         let live = space.live() as f64;
         let room = Room::of(version, &space, settings.max_space_amplification)?;
         let taken = taken(version, (&space, &room), settings, context);
@@ -237,8 +238,9 @@ impl Picker<'_> {
     /// The tables above the bottom that may hide something, by level and position: of level 0
     /// first, then by how much.
     fn hiding(&self) -> impl Iterator<Item = (usize, usize)> {
-        let mut above: Vec<_> =
-            above_bottom(self.version).filter(|(_, _, file)| hides(file) > 0).collect();
+        let mut above: Vec<_> = above_bottom(self.version, self.settings.holds_young())
+            .filter(|(_, _, file)| hides(file) > 0)
+            .collect();
         above.sort_by_key(|(level, _, file)| (*level > 0, Reverse(hides(file))));
         above.into_iter().map(|(level, position, _)| (level, position))
     }

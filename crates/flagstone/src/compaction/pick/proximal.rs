@@ -66,7 +66,7 @@ pub(super) fn proximal_level(
     output_level: usize,
 ) -> Option<usize> {
     let last = version.levels.len() - 1;
-    let divides = settings.precluded_seconds > 0 && output_level == last && start_level < last;
+    let divides = settings.holds_young() && output_level == last && start_level < last;
     (divides && last > 1).then(|| last - 1)
 }
 

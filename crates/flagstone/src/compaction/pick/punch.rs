@@ -56,7 +56,7 @@ pub fn pick_punch(
     settings: &LeveledSettings,
     context: &PickContext<'_>,
 ) -> BTreeSet<FileNumber> {
-    let space = BlobSpace::of(version);
+    let space = BlobSpace::of(version, settings.holds_young());
     if holes_are_slow(settings.max_space_amplification, context.hole_speed) {
         return BTreeSet::new();
     }
@@ -78,7 +78,7 @@ fn files_to_punch(
         version.blob_files.values().filter(|blob| may_have_holes(blob, block_size, context));
     let mut files: Vec<(u64, &BlobFileState)> =
         candidates.map(|blob| (gain(blob, block_size), blob)).collect();
-    let space = BlobSpace::of(version);
+    let space = BlobSpace::of(version, settings.holds_young());
     let part = part_worthwhile(&space, room);
     files.retain(|(gain, blob)| is_worthwhile(blob, *gain, block_size, part));
     files.sort_by_key(|(gain, _)| Reverse(*gain));

@@ -143,7 +143,7 @@ pub fn pending_compaction_bytes(
         }
         let size = own.saturating_add(coming_down);
         // What is young does not go into the last level, however much it is.
-        let is_held = settings.precluded_seconds > 0 && level + 2 == num_levels;
+        let is_held = settings.holds_young() && level + 2 == num_levels;
         coming_down = if is_held { 0 } else { size.saturating_sub(targets.bytes(level)) };
         let below = version.level_bytes(level + 1);
         if coming_down > 0 && below > 0 {

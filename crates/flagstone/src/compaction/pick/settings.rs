@@ -121,6 +121,11 @@ impl Default for LeveledSettings {
 }
 
 impl LeveledSettings {
+    /// Whether young entries stay above the last level.
+    pub fn holds_young(&self) -> bool {
+        self.precluded_seconds > 0
+    }
+
     /// Bytes that one compaction may read and overlap.
     pub fn effective_max_compaction_bytes(&self) -> u64 {
         match self.max_compaction_bytes {

@@ -64,7 +64,7 @@ impl LevelTargets {
         for level in (first..last).rev() {
             size = (size as f64 / multiplier) as u64;
             // The proximal level has what must not lie below.
-            let is_needed = settings.precluded_seconds > 0 && level + 1 == last;
+            let is_needed = settings.holds_young() && level + 1 == last;
             if lowest_unnecessary.is_none() && size <= min && !is_needed {
                 lowest_unnecessary = Some(level);
             }

@@ -354,7 +354,7 @@ impl<'a> UniversalPicker<'a> {
     fn amplifying(&self) -> Option<Range<usize>> {
         let levels = self.version.levels.len();
         let is_apart = |run: &&Run<'_>| {
-            let divides = self.settings.precluded_seconds > 0 && levels > 2;
+            let divides = self.settings.holds_young() && levels > 2;
             divides && run.level + 1 == levels && self.runs.len() > 1
         };
         let end = self.runs.len() - usize::from(self.runs.last().filter(is_apart).is_some());

@@ -376,6 +376,7 @@ fn waste(
         overwriting: Overwriting::default(),
         collecting: &BTreeSet::new(),
         is_kept_by_readers: true,
+        holds_young: options.preclude_last_level_data_seconds > 0,
     };
     blob_waste(options, version, &moment)
 }

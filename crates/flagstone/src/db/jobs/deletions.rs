@@ -108,7 +108,7 @@ fn frees_blobs(
     if mem.num_entries().saturating_mul(WORTHWHILE) < records {
         return false;
     }
-    let referenced = BlobSpace::of(version).referenced();
+    let referenced = BlobSpace::of(version, false).referenced();
     let freed = overwriting::blob_bytes_overwritten(jobs, family, mem).unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot estimate what a memtable overwrites in blob files");
         jobs.context.statistics.add(Ticker::TablesNotOpened, 1);

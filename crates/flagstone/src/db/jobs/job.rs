@@ -11,7 +11,7 @@ use crate::base::{
     file_name,
 };
 use crate::compaction::pick::OutputCompression;
-use crate::compaction::{History, StreamSettings};
+use crate::compaction::{FlushedTimes, History, StreamSettings};
 use crate::db::background::io_limit::Limit;
 use crate::db::events::{Event, thread_id};
 use crate::db::family::Family;
@@ -272,6 +272,7 @@ impl JobSpec {
             merge_operator: options.merge_operator.clone(),
             ingest_behind: options.cf_allow_ingest_behind,
             zeroed_until: self.inherited.times.zeroed_until,
+            times: self.is_flush.then(|| FlushedTimes(self.inherited.times.known.clone())),
             history: self.history.clone(),
             ..StreamSettings::new(self.family.comparator().clone())
         }

@@ -214,7 +214,8 @@ impl Tree {
             known.compacting.merging = job.plan.merging_after(merging, after, next);
             let is_limited = job.family.options.load().max_space_amplification > 0.0;
             if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
-                known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
+                let space = |version| BlobSpace::of(version, settings.holds_young());
+                known.overwriting.note_merge(&space(&before), &space(&version));
             }
             let now_us = self.context.env.clock.now_us();
             if job.plan.drops_keys() || output.is_filtered {

@@ -284,6 +284,7 @@ impl FamilyState {
             overwriting: self.overwriting,
             collecting: &self.compacting.collecting,
             is_kept_by_readers: self.punching.is_kept_by_readers(),
+            holds_young: options.preclude_last_level_data_seconds > 0,
         };
         blob_waste(options, version, &moment)
     }

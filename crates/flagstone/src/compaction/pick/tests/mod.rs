@@ -301,6 +301,7 @@ impl Scene {
                 overwriting,
                 collecting: context.collecting,
                 is_kept_by_readers: self.arguments.get("readers", false),
+                holds_young: self.settings.holds_young(),
             };
             let waste =
                 BlobWaste::of(&self.version, self.settings.max_space_amplification, &moment);

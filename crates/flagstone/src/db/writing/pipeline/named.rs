@@ -160,6 +160,11 @@ fn check_stamps(batch: &WriteBatch, stamps: StampSize, family: &Family) -> Resul
         let operation = operation?;
         let of_family = operation.entry().filter(|_| operation.family() == Some(family.id));
         let Some((kind, key, value)) = of_family else { continue };
+        if kind == ValueType::ValuePreferredSeqno {
+            return Err(Error::not_supported(format!(
+                "column family '{name}' has user timestamps, and a timed value cannot have one; write a plain value"
+            )));
+        }
         let is_short = |key: &[u8]| key.len() < size;
         if is_short(key) || kind == ValueType::RangeDeletion && is_short(value) {
             let message = timestamp::is_too_short(key, size).message().to_string();
