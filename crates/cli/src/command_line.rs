@@ -34,12 +34,20 @@ pub struct CommandLine {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Get(commands::get::Arguments),
+    #[command(alias = "multi_get")]
+    MultiGet(commands::multi_get::Arguments),
     Put(commands::put::Arguments),
+    #[command(alias = "batchput")]
+    BatchPut(commands::batch_put::Arguments),
     #[command(alias = "get_entity")]
     GetEntity(commands::get_entity::Arguments),
+    #[command(alias = "multi_get_entity")]
+    MultiGetEntity(commands::multi_get::EntityArguments),
     #[command(alias = "put_entity")]
     PutEntity(commands::put_entity::Arguments),
     Delete(commands::delete::Arguments),
+    #[command(alias = "singledelete")]
+    SingleDelete(commands::single_delete::Arguments),
     #[command(alias = "deleterange")]
     DeleteRange(commands::delete_range::Arguments),
     Clip(commands::clip::Arguments),
@@ -47,6 +55,7 @@ pub enum Command {
     Count(commands::count::Arguments),
     #[command(alias = "approxsize")]
     ApproximateSize(commands::approximate_size::Arguments),
+    Query(commands::query::Arguments),
     Import(commands::import::Arguments),
     Export(commands::export::Arguments),
     Dump(commands::dump::Arguments),
@@ -63,6 +72,10 @@ pub enum Command {
     Top(top::Arguments),
     Space(commands::space::Arguments),
     Compact(commands::compact::Arguments),
+    #[command(alias = "reduce_levels")]
+    ReduceLevels(commands::reduce_levels::Arguments),
+    #[command(alias = "change_compaction_style")]
+    ChangeCompactionStyle(commands::change_compaction_style::Arguments),
     Flush(commands::flush::Arguments),
     Checkpoint(commands::checkpoint::Arguments),
     Transactions(commands::transactions::Arguments),
@@ -78,8 +91,16 @@ pub enum Command {
     ImportFamily(commands::import_family::Arguments),
     #[command(alias = "list_live_files_metadata")]
     ListFiles(commands::list_files::Arguments),
+    #[command(alias = "list_file_range_deletes")]
+    ListRangeDeletions(commands::list_range_deletions::Arguments),
+    #[command(alias = "dump_live_files")]
+    DumpLiveFiles(commands::dump_live_files::Arguments),
     #[command(alias = "manifest_dump")]
     Manifest(commands::manifest::Arguments),
+    #[command(alias = "update_manifest")]
+    UpdateManifest(commands::update_manifest::Arguments),
+    #[command(alias = "unsafe_remove_sst_file")]
+    UnsafeRemoveTable(commands::unsafe_remove_table::Arguments),
     Sst(commands::sst::Arguments),
     Wal(commands::wal::Arguments),
     Blob(commands::blob::Arguments),
@@ -92,10 +113,17 @@ pub enum Command {
 impl Command {
     /// Whether `--secondary-path` and `--leader-path` have a meaning for it.
     fn may_follow(&self) -> bool {
-        use Command::{ApproximateSize, Count, Dump, Get, Scan, Space, Stats};
+        use Command::{ApproximateSize, Count, Dump, Get, MultiGet, Scan, Space, Stats};
         matches!(
             self,
-            Get(_) | Scan(_) | Count(_) | ApproximateSize(_) | Dump(_) | Stats(_) | Space(_)
+            Get(_)
+                | MultiGet(_)
+                | Scan(_)
+                | Count(_)
+                | ApproximateSize(_)
+                | Dump(_)
+                | Stats(_)
+                | Space(_)
         )
     }
 }
@@ -119,7 +147,7 @@ fn exit_codes(command: &str) -> &'static str {
             "Exit code 0: nothing was lost. 1: there is no new database. 2: wrong usage. 3: something was lost, which the \
              report lists."
         }
-        "sst" | "wal" | "blob" | "manifest" => {
+        "sst" | "wal" | "blob" | "manifest" | "dump-live-files" => {
             "Exit code 0: sound. 1: a fault, or no such file. 2: wrong usage."
         }
         "backup" => {
@@ -162,6 +190,12 @@ impl CommandLine {
         }
         match &self.command {
             Command::Get(arguments) => commands::get::run(arguments, common),
+            Command::MultiGet(arguments) => commands::multi_get::run(arguments, common),
+            Command::BatchPut(arguments) => commands::batch_put::run(arguments, common),
+            Command::MultiGetEntity(arguments) => {
+                commands::multi_get::run_entity(arguments, common)
+            }
+            Command::SingleDelete(arguments) => commands::single_delete::run(arguments, common),
             Command::Put(arguments) => commands::put::run(arguments, common),
             Command::GetEntity(arguments) => commands::get_entity::run(arguments, common),
             Command::PutEntity(arguments) => commands::put_entity::run(arguments, common),
@@ -206,6 +240,19 @@ impl CommandLine {
             Command::Blob(arguments) => commands::blob::run(arguments, common),
             Command::Bench(flags) => bench::run(flags, common),
             Command::CacheSim(arguments) => cache_sim::run(arguments, common),
+            Command::Query(arguments) => commands::query::run(arguments, common),
+            Command::ReduceLevels(arguments) => commands::reduce_levels::run(arguments, common),
+            Command::ChangeCompactionStyle(arguments) => {
+                commands::change_compaction_style::run(arguments, common)
+            }
+            Command::ListRangeDeletions(arguments) => {
+                commands::list_range_deletions::run(arguments, common)
+            }
+            Command::DumpLiveFiles(arguments) => commands::dump_live_files::run(arguments, common),
+            Command::UpdateManifest(arguments) => commands::update_manifest::run(arguments, common),
+            Command::UnsafeRemoveTable(arguments) => {
+                commands::unsafe_remove_table::run(arguments, common)
+            }
             Command::Completions(arguments) => commands::completions::run(arguments, common),
             Command::Man(arguments) => commands::man::run(arguments, common),
         }

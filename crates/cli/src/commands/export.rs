@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use clap::Args;
 use flagstone::base::{Error, counted};
 use flagstone::env::{Env, FileSystem, IoMode, directory_of};
+use flagstone::options::ReadOptions;
 use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
@@ -69,7 +70,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     let is_bounded = bounds.0.is_some() || bounds.1.is_some();
     let progress = Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded);
-    let mut iter = db.cursor(&family, bounds, false)?;
+    let mut iter = db.cursor(ReadOptions::default(), &family, bounds, false)?;
     let mut done = Done::new(place.notation(), common);
     if let Err(failure) = write_all(fs, &arguments.dir, &mut iter, &progress, &mut done) {
         drop(progress);

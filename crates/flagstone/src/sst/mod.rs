@@ -7,6 +7,7 @@
 //! - [`TableBuilder`]: writes one file from sorted entries
 
 pub mod block;
+mod blocks;
 mod builder;
 mod cached;
 mod cursor;
@@ -36,6 +37,7 @@ mod tests;
 mod verify;
 
 pub use block::{Block, BlockSlice, ValueRef};
+pub use blocks::IndexedBlock;
 pub use builder::{
     RANGE_DELETION_BYTES_MAX, TableBuilder, TableSummary, parallel_compression_memory,
     range_deletion_bytes,
@@ -43,7 +45,7 @@ pub use builder::{
 pub use cached::{BlockCache, CachedBlock, IndexPartition, Slim};
 pub use embedded::EmbeddedStats;
 pub use filter::{Filter, FilterPolicy};
-pub use format::{BlockHandle, Footer, IndexType};
+pub use format::{BlockHandle, Footer, IndexType, TableKind};
 pub use inspect::TableAnchor;
 pub use iter::TableIterator;
 pub use many::{Part, Planned, plan, read_missing};
