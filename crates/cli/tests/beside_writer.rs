@@ -137,8 +137,10 @@ fn check(name: &str, arguments: &str, beside: &Beside, database: &Path, scratch:
         .replace("NEW", new.to_str().unwrap())
         .replace("SOURCE", scratch.join("source").to_str().unwrap());
     let line = format!("{name} {line}");
-    // What load reads; the others have no use for it.
-    let output = run_with_input(&line, b"default 6b6579 76616c7565\n");
+    // What load and query read; the others have no use for it.
+    let input: &[u8] =
+        if name == "query" { b"get key00007\n" } else { b"default 6b6579 76616c7565\n" };
+    let output = run_with_input(&line, input);
     let said = format!(
         "{line}\n{}\n{}",
         String::from_utf8_lossy(&output.stdout[..output.stdout.len().min(2000)]),

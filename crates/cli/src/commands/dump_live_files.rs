@@ -13,12 +13,14 @@ use crate::failure::{Failure, Outcome, Verdict, say};
 use crate::json;
 use crate::output::Output;
 use crate::text;
+use crate::world;
 
 /// Print the contents of all files that make up a database: MANIFEST, tables, blob files, WALs.
 ///
 /// Each file is announced by a line with its path, and then printed as by flagstone manifest, sst
 /// --entries, blob --keys, and wal --operations. If another process writes to the database, a file
-/// that it removes meanwhile is left out, and named on standard error.
+/// that it removes meanwhile is left out, and named on standard error. A blob file that only a WAL
+/// names yet is not printed.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone dump-live-files --db /data/photos")]
 pub struct Arguments {
@@ -31,20 +33,17 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
-    let db = database::open(common, &arguments.database.db, Access::Read)?;
-    let files: Vec<PathBuf> = db
-        .live_files_storage(u64::MAX)?
-        .into_iter()
-        .map(|file| file.directory.join(&file.name))
-        .collect();
+    let path = &arguments.database.db;
+    let db = database::open(common, path, Access::Read)?;
+    let current = flagstone::manifest::read_current(&*world::env().fs, path)?;
+    let listed = db.live_files().into_iter().map(|file| file.path);
+    let wals = db.wal_files().into_iter().filter(|wal| !wal.archived).map(|wal| wal.path);
+    let files: Vec<PathBuf> = [current].into_iter().chain(listed).chain(wals).collect();
     // The files that are printed are opened by their names.
     let plain = Common { settings: Vec::new(), ..common.clone() };
     let mut verdict = Verdict::Sound;
     for path in &files {
         let Some(kind) = kind::of(path) else { continue };
-        if !is_printed(&kind) {
-            continue;
-        }
         announce(path, common)?;
         match print(path, &kind, arguments.hex, &plain) {
             Ok(found) => verdict = verdict.worse(found),
@@ -62,13 +61,6 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     drop(db);
     Ok(verdict)
-}
-
-fn is_printed(kind: &FileKind) -> bool {
-    matches!(
-        kind,
-        FileKind::Manifest(_) | FileKind::Table(_) | FileKind::Blob(_) | FileKind::Wal(_)
-    )
 }
 
 fn announce(path: &Path, common: &Common) -> Result<(), Failure> {

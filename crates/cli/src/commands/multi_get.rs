@@ -21,7 +21,7 @@ use crate::text;
 /// code 1.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  flagstone multi-get --db /data/photos hello cats/tom.jpg --hex"
+    after_help = "Example:\n  flagstone multi-get --db /data/photos hello cats/kit.jpg"
 )]
 pub struct Arguments {
     #[command(flatten)]

@@ -18,7 +18,7 @@ use crate::text::Notation;
 /// it first if you may want it back.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  flagstone unsafe-remove-table --db /data/photos 12 --accept-loss"
+    after_help = "Example:\n  flagstone unsafe-remove-table --db /data/photos 000012.sst --accept-loss"
 )]
 pub struct Arguments {
     #[command(flatten)]
