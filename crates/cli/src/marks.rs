@@ -79,6 +79,18 @@ fn stamp_of(
     }
 }
 
+/// Refuses a family whose keys have timestamps, for a command that gives none; `instead` does.
+pub fn refuse_stamps(family: &ColumnFamily, instead: &str) -> Result<(), Failure> {
+    if family.comparator().timestamp_size() == 0 {
+        return Ok(());
+    }
+    let (name, order) = (text::name(family.name()), text::name(family.comparator().name()));
+    Err(Failure::Usage(format!(
+        "keys of column family '{name}' have timestamps (its comparator is {order}), which this command has no flag for; \
+         use {instead}"
+    )))
+}
+
 /// Which values of a TTL database, by the times at which they were written.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Period {

@@ -8,7 +8,7 @@ use flagstone::options::ReadOptions;
 use crate::arguments::{Common, Database};
 use crate::database::Access;
 use crate::failure::{Failure, Outcome, Verdict};
-use crate::marks::Period;
+use crate::marks::{Period, refuse_stamps};
 use crate::output::Output;
 use crate::progress::{Progress, TOLD_EVERY};
 use crate::stamped::Ttl;
@@ -51,6 +51,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
                 "column family '{name}' cannot be dumped: its name contains a line break"
             )));
         }
+        refuse_stamps(&family, "scan --cf NAME --read-timestamp NUMBER")?;
         let mut iter = db.cursor(ReadOptions::default(), &family, (None, None), false)?;
         // A family without a key is named all the same, so that it comes back, and a dump is never
         // empty.

@@ -17,6 +17,7 @@ use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, reported, say};
 use crate::left_out::LeftOut;
+use crate::marks::refuse_stamps;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::stamped::{Cursor, Ttl};
@@ -53,6 +54,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let bounds = arguments.range.bounds(place.notation())?;
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
+    refuse_stamps(&family, "scan --read-timestamp NUMBER")?;
     arguments.range.check_order(&family, &bounds)?;
     if fs.metadata(&arguments.dir).is_ok_and(|found| !found.is_directory) {
         return Err(Failure::Other(format!(

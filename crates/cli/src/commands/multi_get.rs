@@ -20,9 +20,7 @@ use crate::text;
 /// the column without a name. Keys that do not exist are named on standard error, and give exit
 /// code 1.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  flagstone multi-get --db /data/photos hello cats/kit.jpg"
-)]
+#[command(after_help = "Example:\n  flagstone multi-get --db /data/photos hello cats/kit.jpg")]
 pub struct Arguments {
     #[command(flatten)]
     place: Place,

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use flagstone::base::counted;
+use flagstone::options::CompactionStyle;
 use serde_json::json;
 
 use crate::arguments::{Common, Place};
@@ -40,6 +41,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             text::name(&place.cf),
             counted(shape.num_levels.unsigned_abs(), "level"),
         )));
+    }
+    if shape.style == CompactionStyle::Level && new < 2 {
+        return Err(Failure::Usage(
+            "leveled compaction needs at least 2 levels; for one, change the compaction style to universal before"
+                .to_string(),
+        ));
     }
     // What the engine would refuse is refused before anything is compacted.
     shape::check(common, place, &[("num_levels", &new.to_string())])?;

@@ -68,6 +68,7 @@ fn a_number_of_levels_that_cannot_be_is_refused() {
     for (line, expected) in [
         (format!("reduce-levels {db} --new-levels 8"), "compact --set num_levels=8 raises"),
         (format!("reduce-levels {db} --new-levels 0"), "invalid value"),
+        (format!("reduce-levels {db} --new-levels 1"), "at least 2 levels"),
         (format!("reduce-levels {db}"), "--new-levels"),
         (format!("reduce-levels {db} --new-levels 3 --cf none"), "no column family 'none'"),
     ] {

@@ -202,8 +202,11 @@ fn a_file_is_identified() {
     ending_in(&claims, 0x88e2_41b7_85f4_cff7);
     let (code, text) = said(&format!("sst {} --identify", claims.display()));
     assert!(code == 1 && text.contains("block-based table: corruption"), "{text}");
-    let (code, text) = said(&format!("sst {} --identify", scratch.path().join("none").display()));
+    let none = scratch.path().join("none");
+    let (code, text) = said(&format!("sst {} --identify", none.display()));
     assert!(code == 1 && text.contains("none"), "{text}");
+    let (code, text) = said(&format!("sst {} {} --identify", none.display(), table.display()));
+    assert!(code == 1 && text.contains("FAULT ") && text.contains("block-based"), "{text}");
     if referee().is_some() {
         assert!(sst_dump(&table, &["--command=identify"]).contains("is a valid SST file"));
         assert!(!sst_dump(&current, &["--command=identify"]).contains("is a valid SST file"));

@@ -141,8 +141,14 @@ fn look_at_all(
     for (number, Found { path, is_listed }) in files.iter().enumerate() {
         progress.set(number as u64);
         if arguments.identify {
-            let kind = identify::one(env, path, *is_listed, common, output)?;
-            *verdict = verdict.worse(kind);
+            let found = match identify::one(env, path, *is_listed, common, output) {
+                Err(Failure::Engine(error)) if is_one_of_several => {
+                    output.finding(common.json, "FAULT", &error.to_string())?;
+                    Verdict::Faulty
+                }
+                found => found?,
+            };
+            *verdict = verdict.worse(found);
             continue;
         }
         if is_one_of_several && !common.json {
