@@ -5,6 +5,10 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::Common;
+use crate::commands::{
+    approximate_size, change_compaction_style, list_range_deletions, multi_get,
+    unsafe_remove_table, write_extern_sst,
+};
 use crate::failure::Outcome;
 use crate::{bench, cache_sim, commands, top, world};
 
@@ -126,6 +130,67 @@ impl Command {
                 | Space(_)
         )
     }
+
+    fn run(&self, common: &Common) -> Outcome {
+        match self {
+            Command::Get(arguments) => commands::get::run(arguments, common),
+            Command::MultiGet(arguments) => commands::multi_get::run(arguments, common),
+            Command::Put(arguments) => commands::put::run(arguments, common),
+            Command::BatchPut(arguments) => commands::batch_put::run(arguments, common),
+            Command::GetEntity(arguments) => commands::get_entity::run(arguments, common),
+            Command::MultiGetEntity(arguments) => multi_get::run_entity(arguments, common),
+            Command::PutEntity(arguments) => commands::put_entity::run(arguments, common),
+            Command::Delete(arguments) => commands::delete::run(arguments, common),
+            Command::SingleDelete(arguments) => commands::single_delete::run(arguments, common),
+            Command::DeleteRange(arguments) => commands::delete_range::run(arguments, common),
+            Command::Clip(arguments) => commands::clip::run(arguments, common),
+            Command::Scan(arguments) => commands::scan::run(arguments, common),
+            Command::Count(arguments) => commands::count::run(arguments, common),
+            Command::ApproximateSize(arguments) => approximate_size::run(arguments, common),
+            Command::Query(arguments) => commands::query::run(arguments, common),
+            Command::Import(arguments) => commands::import::run(arguments, common),
+            Command::Export(arguments) => commands::export::run(arguments, common),
+            Command::Dump(arguments) => commands::dump::run(arguments, common),
+            Command::Load(arguments) => commands::load::run(arguments, common),
+            Command::WriteExternSst(arguments) => write_extern_sst::run(arguments, common),
+            Command::Ingest(arguments) => commands::ingest::run(arguments, common),
+            Command::Verify(arguments) => commands::verify::run(arguments, common),
+            Command::Check(arguments) => commands::check::run(arguments, common),
+            Command::Doctor(arguments) => commands::doctor::run(arguments, common),
+            Command::Salvage(arguments) => commands::salvage::run(arguments, common),
+            Command::Stats(arguments) => commands::stats::run(arguments, common),
+            Command::Top(arguments) => top::run(arguments, common),
+            Command::Space(arguments) => commands::space::run(arguments, common),
+            Command::Compact(arguments) => commands::compact::run(arguments, common),
+            Command::ReduceLevels(arguments) => commands::reduce_levels::run(arguments, common),
+            Command::ChangeCompactionStyle(arguments) => {
+                change_compaction_style::run(arguments, common)
+            }
+            Command::Flush(arguments) => commands::flush::run(arguments, common),
+            Command::Checkpoint(arguments) => commands::checkpoint::run(arguments, common),
+            Command::Transactions(arguments) => commands::transactions::run(arguments, common),
+            Command::Replay(arguments) => commands::replay::run(arguments, common),
+            Command::Backup(arguments) => commands::backup::run(arguments, common),
+            Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
+            Command::CreateFamily(arguments) => commands::create_family::run(arguments, common),
+            Command::DropFamily(arguments) => commands::drop_family::run(arguments, common),
+            Command::ExportFamily(arguments) => commands::export_family::run(arguments, common),
+            Command::ImportFamily(arguments) => commands::import_family::run(arguments, common),
+            Command::ListFiles(arguments) => commands::list_files::run(arguments, common),
+            Command::ListRangeDeletions(arguments) => list_range_deletions::run(arguments, common),
+            Command::DumpLiveFiles(arguments) => commands::dump_live_files::run(arguments, common),
+            Command::Manifest(arguments) => commands::manifest::run(arguments, common),
+            Command::UpdateManifest(arguments) => commands::update_manifest::run(arguments, common),
+            Command::UnsafeRemoveTable(arguments) => unsafe_remove_table::run(arguments, common),
+            Command::Sst(arguments) => commands::sst::run(arguments, common),
+            Command::Wal(arguments) => commands::wal::run(arguments, common),
+            Command::Blob(arguments) => commands::blob::run(arguments, common),
+            Command::Bench(flags) => bench::run(flags, common),
+            Command::CacheSim(arguments) => cache_sim::run(arguments, common),
+            Command::Completions(arguments) => commands::completions::run(arguments, common),
+            Command::Man(arguments) => commands::man::run(arguments, common),
+        }
+    }
 }
 
 /// What the exit codes of a command mean, as its help says it.
@@ -188,74 +253,7 @@ impl CommandLine {
         if !self.command.may_follow() {
             common.refuse_following()?;
         }
-        match &self.command {
-            Command::Get(arguments) => commands::get::run(arguments, common),
-            Command::MultiGet(arguments) => commands::multi_get::run(arguments, common),
-            Command::BatchPut(arguments) => commands::batch_put::run(arguments, common),
-            Command::MultiGetEntity(arguments) => {
-                commands::multi_get::run_entity(arguments, common)
-            }
-            Command::SingleDelete(arguments) => commands::single_delete::run(arguments, common),
-            Command::Put(arguments) => commands::put::run(arguments, common),
-            Command::GetEntity(arguments) => commands::get_entity::run(arguments, common),
-            Command::PutEntity(arguments) => commands::put_entity::run(arguments, common),
-            Command::Delete(arguments) => commands::delete::run(arguments, common),
-            Command::DeleteRange(arguments) => commands::delete_range::run(arguments, common),
-            Command::Clip(arguments) => commands::clip::run(arguments, common),
-            Command::Scan(arguments) => commands::scan::run(arguments, common),
-            Command::Count(arguments) => commands::count::run(arguments, common),
-            Command::ApproximateSize(arguments) => {
-                commands::approximate_size::run(arguments, common)
-            }
-            Command::Import(arguments) => commands::import::run(arguments, common),
-            Command::Export(arguments) => commands::export::run(arguments, common),
-            Command::Dump(arguments) => commands::dump::run(arguments, common),
-            Command::Load(arguments) => commands::load::run(arguments, common),
-            Command::WriteExternSst(arguments) => {
-                commands::write_extern_sst::run(arguments, common)
-            }
-            Command::Ingest(arguments) => commands::ingest::run(arguments, common),
-            Command::Verify(arguments) => commands::verify::run(arguments, common),
-            Command::Check(arguments) => commands::check::run(arguments, common),
-            Command::Doctor(arguments) => commands::doctor::run(arguments, common),
-            Command::Salvage(arguments) => commands::salvage::run(arguments, common),
-            Command::Stats(arguments) => commands::stats::run(arguments, common),
-            Command::Top(arguments) => top::run(arguments, common),
-            Command::Space(arguments) => commands::space::run(arguments, common),
-            Command::Compact(arguments) => commands::compact::run(arguments, common),
-            Command::Flush(arguments) => commands::flush::run(arguments, common),
-            Command::Checkpoint(arguments) => commands::checkpoint::run(arguments, common),
-            Command::Transactions(arguments) => commands::transactions::run(arguments, common),
-            Command::Replay(arguments) => commands::replay::run(arguments, common),
-            Command::Backup(arguments) => commands::backup::run(arguments, common),
-            Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
-            Command::CreateFamily(arguments) => commands::create_family::run(arguments, common),
-            Command::DropFamily(arguments) => commands::drop_family::run(arguments, common),
-            Command::ExportFamily(arguments) => commands::export_family::run(arguments, common),
-            Command::ImportFamily(arguments) => commands::import_family::run(arguments, common),
-            Command::ListFiles(arguments) => commands::list_files::run(arguments, common),
-            Command::Manifest(arguments) => commands::manifest::run(arguments, common),
-            Command::Sst(arguments) => commands::sst::run(arguments, common),
-            Command::Wal(arguments) => commands::wal::run(arguments, common),
-            Command::Blob(arguments) => commands::blob::run(arguments, common),
-            Command::Bench(flags) => bench::run(flags, common),
-            Command::CacheSim(arguments) => cache_sim::run(arguments, common),
-            Command::Query(arguments) => commands::query::run(arguments, common),
-            Command::ReduceLevels(arguments) => commands::reduce_levels::run(arguments, common),
-            Command::ChangeCompactionStyle(arguments) => {
-                commands::change_compaction_style::run(arguments, common)
-            }
-            Command::ListRangeDeletions(arguments) => {
-                commands::list_range_deletions::run(arguments, common)
-            }
-            Command::DumpLiveFiles(arguments) => commands::dump_live_files::run(arguments, common),
-            Command::UpdateManifest(arguments) => commands::update_manifest::run(arguments, common),
-            Command::UnsafeRemoveTable(arguments) => {
-                commands::unsafe_remove_table::run(arguments, common)
-            }
-            Command::Completions(arguments) => commands::completions::run(arguments, common),
-            Command::Man(arguments) => commands::man::run(arguments, common),
-        }
+        self.command.run(common)
     }
 }
 

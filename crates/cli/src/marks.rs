@@ -17,7 +17,8 @@ pub type Stamp = [u8; timestamp::U64_SIZE];
 /// As of when keys with timestamps are read.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ReadAsOf {
-    /// Read as of this timestamp, a number; needed where keys have timestamps (a comparator ...u64ts)
+    /// Read as of this timestamp, a number; needed where keys have timestamps (a comparator
+    /// ...u64ts)
     #[arg(long, value_name = "TIMESTAMP", alias = "read_timestamp")]
     read_timestamp: Option<u64>,
 }

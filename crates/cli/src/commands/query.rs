@@ -28,9 +28,7 @@ use crate::text::{self, Notation};
 /// its number, and the next one is read; the exit code is then 1. A prompt is shown only on a
 /// terminal. Writes survive a crash of the process at once, and a power loss when query has ended.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  printf 'put a 1\\nget a\\n' | flagstone query --db /data/photos\n  flagstone query --db /data/photos --read-only < /dev/null"
-)]
+#[command(after_help = "Example:\n  flagstone query --db /data/photos < commands.txt")]
 pub struct Arguments {
     #[command(flatten)]
     place: Place,

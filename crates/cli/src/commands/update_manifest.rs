@@ -19,7 +19,8 @@ use crate::progress::Progress;
 /// the file as it is now: run flagstone verify before.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  flagstone update-manifest --db /data/photos --update-checksums --set file_checksum_gen_factory=FileChecksumGenCrc32cFactory"
+    after_help = "Example:\n  flagstone update-manifest --db /data/photos --update-checksums \
+                  --set file_checksum_gen_factory=FileChecksumGenCrc32cFactory"
 )]
 pub struct Arguments {
     #[command(flatten)]

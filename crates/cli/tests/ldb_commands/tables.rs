@@ -249,3 +249,28 @@ fn smaller_flags_of_sst_dump_are_understood() {
         assert!(theirs.contains("'6B' seq:1, type:1"), "{theirs}");
     }
 }
+
+/// What was read before the damage is shown; none of it is taken for all there is.
+#[test]
+fn a_damaged_table_is_no_success() {
+    let scratch = tempfile::tempdir().unwrap();
+    let table = made(&scratch.path().join("db"), "block_size=1024;compression=kNoCompression");
+    let mut bytes = std::fs::read(&table).unwrap();
+    let at = bytes.windows(9).position(|window| window == b"value-150").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+    for mode in ["--raw", "--recompress", "--raw --json"] {
+        let (code, text) = said(&format!("sst {} {mode}", table.display()));
+        assert!(code == 1 && text.contains("checksum mismatch"), "{mode}: {text}");
+        assert!(!text.contains("summary") && !text.contains("block size"), "{mode}: {text}");
+    }
+    let shown = said(&format!("sst {} --raw", table.display())).1;
+    assert!(shown.contains("data block 1: ") && shown.contains("value-100-"), "{shown}");
+    let (code, text) = said(&format!("sst {} --raw --verify", table.display()));
+    assert!(code == 1 && text.contains("FAULT"), "{text}");
+    std::fs::write(&table, b"short").unwrap();
+    for mode in ["--raw", "--recompress", "--list-meta-blocks"] {
+        let (code, text) = said(&format!("sst {} {mode}", table.display()));
+        assert!(code == 1 && text.contains("corruption"), "{mode}: {text}");
+    }
+}

@@ -7,7 +7,6 @@
 //! - [`TableBuilder`]: writes one file from sorted entries
 
 pub mod block;
-mod blocks;
 mod builder;
 mod cached;
 mod cursor;
@@ -37,7 +36,6 @@ mod tests;
 mod verify;
 
 pub use block::{Block, BlockSlice, ValueRef};
-pub use blocks::IndexedBlock;
 pub use builder::{
     RANGE_DELETION_BYTES_MAX, TableBuilder, TableSummary, parallel_compression_memory,
     range_deletion_bytes,
@@ -46,7 +44,7 @@ pub use cached::{BlockCache, CachedBlock, IndexPartition, Slim};
 pub use embedded::EmbeddedStats;
 pub use filter::{Filter, FilterPolicy};
 pub use format::{BlockHandle, Footer, IndexType, TableKind};
-pub use inspect::TableAnchor;
+pub use inspect::{IndexedBlock, TableAnchor};
 pub use iter::TableIterator;
 pub use many::{Part, Planned, plan, read_missing};
 pub use open::{global_sequence_offset, read_table_properties};

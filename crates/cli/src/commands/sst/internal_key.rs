@@ -19,7 +19,8 @@ pub(super) fn run(text: &OsStr, hex: bool, common: &Common) -> Outcome {
     let Some(key) = key.filter(|key| key.value_type().is_some()) else {
         let text = text.as_encoded_bytes().escape_ascii();
         return Err(Failure::Usage(format!(
-            "--parse-internal-key {text}: expected the hexadecimal digits of a key, and of 8 bytes with its type and sequence number"
+            "--parse-internal-key {text}: expected the hexadecimal digits of a key, and of 8 bytes with its type and \
+             sequence number"
         )));
     };
     let notation = Notation::new(hex);

@@ -39,7 +39,8 @@ use properties::{print_meta_blocks, print_properties};
 /// order of entries is not checked if the comparator is an application's own.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  flagstone sst /data/photos/000012.sst --entries --hex\n  flagstone sst /data/photos --verify\n  flagstone sst /data/photos/000012.sst --recompress --compression-types none,lz4,zstd"
+    after_help = "Example:\n  flagstone sst /data/photos/000012.sst --entries --hex\n  flagstone sst /data/photos --verify\n  \
+                  flagstone sst /data/photos/000012.sst --recompress --compression-types none,lz4,zstd"
 )]
 #[command(group(ArgGroup::new("mode").args([
     "entries", "raw", "recompress", "identify", "list_meta_blocks", "parse_internal_key",

@@ -119,7 +119,7 @@ impl Dump<'_> {
         if !self.as_json {
             self.output.line(format!("index, {:?}", self.table.index_type()))?;
         }
-        for (number, IndexedBlock { handle, user_key, .. }) in (1u64..).zip(blocks) {
+        for (number, IndexedBlock { handle, user_key }) in (1u64..).zip(blocks) {
             let (offset, size) = (handle.offset, handle.size);
             if self.as_json {
                 let mut facts = json!({ "block": number, "offset": offset, "bytes": size });

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
-use flagstone::base::InternalIterator;
 use flagstone::base::compression::{CompressionOptions, CompressionType};
+use flagstone::base::{InternalIterator, counted};
 use flagstone::env::{RandomAccessFile, WritableFile};
 use flagstone::options::names::nearest;
 use flagstone::sst::{
@@ -212,9 +212,9 @@ impl Tried {
         }
         let level = level.map_or("default".to_string(), |level| level.to_string());
         format!(
-            "block size {block_size}, compression {name}, level {level}: {bytes} bytes, of data {} in {} data blocks, {}.{:03} ms",
+            "block size {block_size}, compression {name}, level {level}: {bytes} bytes, of data {} in {}, {}.{:03} ms",
             properties.data_size,
-            properties.num_data_blocks,
+            counted(properties.num_data_blocks, "data block"),
             took_us / 1000,
             took_us % 1000
         )
