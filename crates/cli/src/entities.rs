@@ -6,7 +6,7 @@ use flagstone::WideColumns;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::json::{self, Form};
+use crate::json;
 use crate::marks::Marks;
 use crate::text::Notation;
 
@@ -55,7 +55,9 @@ pub fn entity_line(
         let (key, columns) = (notation.show(key), show_columns(columns, notation));
         return format!("{key}{}\t{columns}", marks.text());
     }
-    let form = Form::of(key, notation);
-    let (name, key) = (json!(form.name("key")), json!(form.text(key)));
-    format!("{{{name}:{key}{},\"columns\":{}}}", marks.json(), columns_in_json(columns, notation))
+    let mut facts = json!({});
+    json::tell(&mut facts, "key", key, notation);
+    facts["columns"] = columns_in_json(columns, notation);
+    marks.tell(&mut facts);
+    facts.to_string()
 }

@@ -6,6 +6,7 @@ use flagstone::base::timestamp;
 use flagstone::db::ColumnFamily;
 use flagstone::expiry::STAMP_ETERNAL;
 use flagstone::options::ReadOptions;
+use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::stamped::Cursor;
@@ -164,15 +165,17 @@ impl Marks {
 
     /// Members of an object of JSON, each with a comma before it.
     pub fn json(&self) -> String {
-        let mut members = String::new();
-        for (name, number) in
-            [("timestamp", self.timestamp), ("write_time_seconds", self.write_time)]
-        {
-            if let Some(number) = number {
-                members.push_str(&format!(",\"{name}\":{number}"));
-            }
-        }
-        members
+        self.members().map(|(name, number)| format!(",\"{name}\":{number}")).collect()
+    }
+
+    /// Adds them to an object.
+    pub fn tell(&self, object: &mut Value) {
+        self.members().for_each(|(name, number)| object[name] = number.into());
+    }
+
+    fn members(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = [("timestamp", self.timestamp), ("write_time_seconds", self.write_time)];
+        all.into_iter().filter_map(|(name, number)| Some((name, number?)))
     }
 }
 

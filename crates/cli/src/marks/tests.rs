@@ -27,5 +27,8 @@ fn marks_stand_behind_the_key() {
     let marks = Marks { timestamp: Some(7), write_time: Some(0) };
     assert_eq!(marks.text(), "\t7\t1970-01-01T00:00:00Z");
     assert_eq!(marks.json(), ",\"timestamp\":7,\"write_time_seconds\":0");
+    let mut object = serde_json::json!({});
+    marks.tell(&mut object);
+    assert_eq!(object.to_string(), "{\"timestamp\":7,\"write_time_seconds\":0}");
     assert_eq!(Marks::default().text() + &Marks::default().json(), "");
 }
