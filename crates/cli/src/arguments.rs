@@ -169,12 +169,14 @@ impl Range {
     /// Checks that the bounds mean in this family what the flags say: in another order the keys of
     /// a prefix lie elsewhere, and between bounds that do not ascend lies nothing.
     pub fn check_order(&self, family: &ColumnFamily, bounds: &Bounds) -> Result<(), Failure> {
+        // Those that are given have no timestamps.
+        let order = family.comparator().without_timestamps();
         if let (None, (Some(from), Some(to))) = (&self.prefix, bounds)
-            && family.comparator().compare(from, to).is_gt()
+            && order.compare(from, to).is_gt()
         {
             return Err(not_ascending(family, "--from", "--to"));
         }
-        if self.prefix.is_none() || *family.comparator() == Comparator::Bytewise {
+        if self.prefix.is_none() || order == Comparator::Bytewise {
             return Ok(());
         }
         Err(Failure::Usage(format!(

@@ -5,6 +5,10 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::Common;
+use crate::commands::{
+    approximate_size, change_compaction_style, list_range_deletions, multi_get,
+    unsafe_remove_table, write_extern_sst,
+};
 use crate::failure::Outcome;
 use crate::{bench, cache_sim, commands, top, world};
 
@@ -34,12 +38,20 @@ pub struct CommandLine {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Get(commands::get::Arguments),
+    #[command(alias = "multi_get")]
+    MultiGet(commands::multi_get::Arguments),
     Put(commands::put::Arguments),
+    #[command(alias = "batchput")]
+    BatchPut(commands::batch_put::Arguments),
     #[command(alias = "get_entity")]
     GetEntity(commands::get_entity::Arguments),
+    #[command(alias = "multi_get_entity")]
+    MultiGetEntity(commands::multi_get::EntityArguments),
     #[command(alias = "put_entity")]
     PutEntity(commands::put_entity::Arguments),
     Delete(commands::delete::Arguments),
+    #[command(alias = "singledelete")]
+    SingleDelete(commands::single_delete::Arguments),
     #[command(alias = "deleterange")]
     DeleteRange(commands::delete_range::Arguments),
     Clip(commands::clip::Arguments),
@@ -47,6 +59,7 @@ pub enum Command {
     Count(commands::count::Arguments),
     #[command(alias = "approxsize")]
     ApproximateSize(commands::approximate_size::Arguments),
+    Query(commands::query::Arguments),
     Import(commands::import::Arguments),
     Export(commands::export::Arguments),
     Dump(commands::dump::Arguments),
@@ -63,6 +76,10 @@ pub enum Command {
     Top(top::Arguments),
     Space(commands::space::Arguments),
     Compact(commands::compact::Arguments),
+    #[command(alias = "reduce_levels")]
+    ReduceLevels(commands::reduce_levels::Arguments),
+    #[command(alias = "change_compaction_style")]
+    ChangeCompactionStyle(commands::change_compaction_style::Arguments),
     Flush(commands::flush::Arguments),
     Checkpoint(commands::checkpoint::Arguments),
     Transactions(commands::transactions::Arguments),
@@ -78,8 +95,16 @@ pub enum Command {
     ImportFamily(commands::import_family::Arguments),
     #[command(alias = "list_live_files_metadata")]
     ListFiles(commands::list_files::Arguments),
+    #[command(alias = "list_file_range_deletes")]
+    ListRangeDeletions(commands::list_range_deletions::Arguments),
+    #[command(alias = "dump_live_files")]
+    DumpLiveFiles(commands::dump_live_files::Arguments),
     #[command(alias = "manifest_dump")]
     Manifest(commands::manifest::Arguments),
+    #[command(alias = "update_manifest")]
+    UpdateManifest(commands::update_manifest::Arguments),
+    #[command(alias = "unsafe_remove_sst_file")]
+    UnsafeRemoveTable(commands::unsafe_remove_table::Arguments),
     Sst(commands::sst::Arguments),
     Wal(commands::wal::Arguments),
     Blob(commands::blob::Arguments),
@@ -92,11 +117,79 @@ pub enum Command {
 impl Command {
     /// Whether `--secondary-path` and `--leader-path` have a meaning for it.
     fn may_follow(&self) -> bool {
-        use Command::{ApproximateSize, Count, Dump, Get, Scan, Space, Stats};
+        use Command::{ApproximateSize, Count, Dump, Get, MultiGet, Scan, Space, Stats};
         matches!(
             self,
-            Get(_) | Scan(_) | Count(_) | ApproximateSize(_) | Dump(_) | Stats(_) | Space(_)
+            Get(_)
+                | MultiGet(_)
+                | Scan(_)
+                | Count(_)
+                | ApproximateSize(_)
+                | Dump(_)
+                | Stats(_)
+                | Space(_)
         )
+    }
+
+    fn run(&self, common: &Common) -> Outcome {
+        match self {
+            Command::Get(arguments) => commands::get::run(arguments, common),
+            Command::MultiGet(arguments) => commands::multi_get::run(arguments, common),
+            Command::Put(arguments) => commands::put::run(arguments, common),
+            Command::BatchPut(arguments) => commands::batch_put::run(arguments, common),
+            Command::GetEntity(arguments) => commands::get_entity::run(arguments, common),
+            Command::MultiGetEntity(arguments) => multi_get::run_entity(arguments, common),
+            Command::PutEntity(arguments) => commands::put_entity::run(arguments, common),
+            Command::Delete(arguments) => commands::delete::run(arguments, common),
+            Command::SingleDelete(arguments) => commands::single_delete::run(arguments, common),
+            Command::DeleteRange(arguments) => commands::delete_range::run(arguments, common),
+            Command::Clip(arguments) => commands::clip::run(arguments, common),
+            Command::Scan(arguments) => commands::scan::run(arguments, common),
+            Command::Count(arguments) => commands::count::run(arguments, common),
+            Command::ApproximateSize(arguments) => approximate_size::run(arguments, common),
+            Command::Query(arguments) => commands::query::run(arguments, common),
+            Command::Import(arguments) => commands::import::run(arguments, common),
+            Command::Export(arguments) => commands::export::run(arguments, common),
+            Command::Dump(arguments) => commands::dump::run(arguments, common),
+            Command::Load(arguments) => commands::load::run(arguments, common),
+            Command::WriteExternSst(arguments) => write_extern_sst::run(arguments, common),
+            Command::Ingest(arguments) => commands::ingest::run(arguments, common),
+            Command::Verify(arguments) => commands::verify::run(arguments, common),
+            Command::Check(arguments) => commands::check::run(arguments, common),
+            Command::Doctor(arguments) => commands::doctor::run(arguments, common),
+            Command::Salvage(arguments) => commands::salvage::run(arguments, common),
+            Command::Stats(arguments) => commands::stats::run(arguments, common),
+            Command::Top(arguments) => top::run(arguments, common),
+            Command::Space(arguments) => commands::space::run(arguments, common),
+            Command::Compact(arguments) => commands::compact::run(arguments, common),
+            Command::ReduceLevels(arguments) => commands::reduce_levels::run(arguments, common),
+            Command::ChangeCompactionStyle(arguments) => {
+                change_compaction_style::run(arguments, common)
+            }
+            Command::Flush(arguments) => commands::flush::run(arguments, common),
+            Command::Checkpoint(arguments) => commands::checkpoint::run(arguments, common),
+            Command::Transactions(arguments) => commands::transactions::run(arguments, common),
+            Command::Replay(arguments) => commands::replay::run(arguments, common),
+            Command::Backup(arguments) => commands::backup::run(arguments, common),
+            Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
+            Command::CreateFamily(arguments) => commands::create_family::run(arguments, common),
+            Command::DropFamily(arguments) => commands::drop_family::run(arguments, common),
+            Command::ExportFamily(arguments) => commands::export_family::run(arguments, common),
+            Command::ImportFamily(arguments) => commands::import_family::run(arguments, common),
+            Command::ListFiles(arguments) => commands::list_files::run(arguments, common),
+            Command::ListRangeDeletions(arguments) => list_range_deletions::run(arguments, common),
+            Command::DumpLiveFiles(arguments) => commands::dump_live_files::run(arguments, common),
+            Command::Manifest(arguments) => commands::manifest::run(arguments, common),
+            Command::UpdateManifest(arguments) => commands::update_manifest::run(arguments, common),
+            Command::UnsafeRemoveTable(arguments) => unsafe_remove_table::run(arguments, common),
+            Command::Sst(arguments) => commands::sst::run(arguments, common),
+            Command::Wal(arguments) => commands::wal::run(arguments, common),
+            Command::Blob(arguments) => commands::blob::run(arguments, common),
+            Command::Bench(flags) => bench::run(flags, common),
+            Command::CacheSim(arguments) => cache_sim::run(arguments, common),
+            Command::Completions(arguments) => commands::completions::run(arguments, common),
+            Command::Man(arguments) => commands::man::run(arguments, common),
+        }
     }
 }
 
@@ -119,7 +212,7 @@ fn exit_codes(command: &str) -> &'static str {
             "Exit code 0: nothing was lost. 1: there is no new database. 2: wrong usage. 3: something was lost, which the \
              report lists."
         }
-        "sst" | "wal" | "blob" | "manifest" => {
+        "sst" | "wal" | "blob" | "manifest" | "dump-live-files" => {
             "Exit code 0: sound. 1: a fault, or no such file. 2: wrong usage."
         }
         "backup" => {
@@ -160,55 +253,7 @@ impl CommandLine {
         if !self.command.may_follow() {
             common.refuse_following()?;
         }
-        match &self.command {
-            Command::Get(arguments) => commands::get::run(arguments, common),
-            Command::Put(arguments) => commands::put::run(arguments, common),
-            Command::GetEntity(arguments) => commands::get_entity::run(arguments, common),
-            Command::PutEntity(arguments) => commands::put_entity::run(arguments, common),
-            Command::Delete(arguments) => commands::delete::run(arguments, common),
-            Command::DeleteRange(arguments) => commands::delete_range::run(arguments, common),
-            Command::Clip(arguments) => commands::clip::run(arguments, common),
-            Command::Scan(arguments) => commands::scan::run(arguments, common),
-            Command::Count(arguments) => commands::count::run(arguments, common),
-            Command::ApproximateSize(arguments) => {
-                commands::approximate_size::run(arguments, common)
-            }
-            Command::Import(arguments) => commands::import::run(arguments, common),
-            Command::Export(arguments) => commands::export::run(arguments, common),
-            Command::Dump(arguments) => commands::dump::run(arguments, common),
-            Command::Load(arguments) => commands::load::run(arguments, common),
-            Command::WriteExternSst(arguments) => {
-                commands::write_extern_sst::run(arguments, common)
-            }
-            Command::Ingest(arguments) => commands::ingest::run(arguments, common),
-            Command::Verify(arguments) => commands::verify::run(arguments, common),
-            Command::Check(arguments) => commands::check::run(arguments, common),
-            Command::Doctor(arguments) => commands::doctor::run(arguments, common),
-            Command::Salvage(arguments) => commands::salvage::run(arguments, common),
-            Command::Stats(arguments) => commands::stats::run(arguments, common),
-            Command::Top(arguments) => top::run(arguments, common),
-            Command::Space(arguments) => commands::space::run(arguments, common),
-            Command::Compact(arguments) => commands::compact::run(arguments, common),
-            Command::Flush(arguments) => commands::flush::run(arguments, common),
-            Command::Checkpoint(arguments) => commands::checkpoint::run(arguments, common),
-            Command::Transactions(arguments) => commands::transactions::run(arguments, common),
-            Command::Replay(arguments) => commands::replay::run(arguments, common),
-            Command::Backup(arguments) => commands::backup::run(arguments, common),
-            Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
-            Command::CreateFamily(arguments) => commands::create_family::run(arguments, common),
-            Command::DropFamily(arguments) => commands::drop_family::run(arguments, common),
-            Command::ExportFamily(arguments) => commands::export_family::run(arguments, common),
-            Command::ImportFamily(arguments) => commands::import_family::run(arguments, common),
-            Command::ListFiles(arguments) => commands::list_files::run(arguments, common),
-            Command::Manifest(arguments) => commands::manifest::run(arguments, common),
-            Command::Sst(arguments) => commands::sst::run(arguments, common),
-            Command::Wal(arguments) => commands::wal::run(arguments, common),
-            Command::Blob(arguments) => commands::blob::run(arguments, common),
-            Command::Bench(flags) => bench::run(flags, common),
-            Command::CacheSim(arguments) => cache_sim::run(arguments, common),
-            Command::Completions(arguments) => commands::completions::run(arguments, common),
-            Command::Man(arguments) => commands::man::run(arguments, common),
-        }
+        self.command.run(common)
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::json;
+use crate::marks::Marks;
 use crate::text::Notation;
 
 /// Reads a column from the command line.
@@ -43,13 +44,20 @@ pub fn columns_in_json(columns: &WideColumns, notation: Notation) -> Value {
     columns.iter().map(column).collect()
 }
 
-/// A key and its columns: a line, or an object of JSON.
-pub fn entity_line(key: &[u8], columns: &WideColumns, notation: Notation, as_json: bool) -> String {
+/// A key, its marks and its columns: a line, or an object of JSON.
+pub fn entity_line(
+    (key, marks): (&[u8], &Marks),
+    columns: &WideColumns,
+    notation: Notation,
+    as_json: bool,
+) -> String {
     if !as_json {
-        return format!("{}\t{}", notation.show(key), show_columns(columns, notation));
+        let (key, columns) = (notation.show(key), show_columns(columns, notation));
+        return format!("{key}{}\t{columns}", marks.text());
     }
     let mut facts = json!({});
     json::tell(&mut facts, "key", key, notation);
     facts["columns"] = columns_in_json(columns, notation);
+    marks.tell(&mut facts);
     facts.to_string()
 }

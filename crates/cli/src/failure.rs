@@ -29,6 +29,17 @@ pub enum Verdict {
     Incomplete,
 }
 
+impl Verdict {
+    /// That of two parts: a fault counts most.
+    pub fn worse(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Faulty, _) | (_, Self::Faulty) => Self::Faulty,
+            (Self::Incomplete, _) | (_, Self::Incomplete) => Self::Incomplete,
+            (Self::Sound, Self::Sound) => Self::Sound,
+        }
+    }
+}
+
 /// What every command returns.
 pub type Outcome = Result<Verdict, Failure>;
 

@@ -8,22 +8,13 @@ use clap::{Arg, Command, CommandFactory};
 use crate::command_line::CommandLine;
 
 /// Commands of `ldb` that take other arguments here, and what stands for them.
-const ELSEWHERE: [(&str, &str); 13] = [
-    ("batchput", "put --db DB KEY VALUE, one by one, or load --db DB"),
-    ("change_compaction_style", "compact --db DB --set compaction_style=kCompactionStyleUniversal"),
-    ("dump_live_files", "list-files --db DB, then manifest, sst, wal and blob"),
+const ELSEWHERE: [(&str, &str); 7] = [
     ("dump_wal", "wal FILE --operations"),
     ("file_checksum_dump", "list-files --db DB --checksums"),
     ("get_property", "stats --db DB --property NAME"),
     ("idump", "sst DIR --entries"),
-    ("list_file_range_deletes", "sst DIR --entries"),
-    (
-        "reduce_levels",
-        "compact --db DB --change-level, then compact --db DB --set num_levels=NUMBER",
-    ),
     ("repair", "salvage --db DB --to NEW"),
     ("restore", "backup restore --dir DIR --db DB"),
-    ("unsafe_remove_sst_file", "salvage --db DB --to NEW"),
     ("write_extern_sst", "write-extern-sst --db DB TABLE, which reads the output of dump"),
 ];
 

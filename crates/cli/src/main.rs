@@ -21,6 +21,7 @@ mod input;
 mod json;
 mod ldb;
 mod left_out;
+mod marks;
 mod opening;
 mod output;
 mod pieces;

@@ -51,6 +51,12 @@ impl Output {
         })
     }
 
+    /// Writes what is buffered, for somebody who waits for it.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        let written = self.stream.flush();
+        self.heard(written)
+    }
+
     /// Writes what is still buffered; without it an error at the end would go unnoticed.
     pub fn finish(mut self) -> Result<(), Failure> {
         if self.is_unread {

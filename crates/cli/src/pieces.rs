@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::json::Form;
+use crate::marks::Marks;
 use crate::output::Output;
 use crate::text::{Notation, Shown, unfinished};
 
@@ -100,17 +101,18 @@ impl Pieces<'_> {
     }
 }
 
-/// Prints a key and its value, which has this form, as a line of JSON.
+/// Prints a key, with its marks, and its value, which has this form, as a line of JSON.
 pub fn print_json(
     output: &mut Output,
-    key: &[u8],
+    (key, marks): (&[u8], &Marks),
     notation: Notation,
     value: Pieces<'_>,
     form: Form,
 ) -> Result<(), Failure> {
     let of_key = Form::of(key, notation);
     let (name, key) = (json!(of_key.name("key")), json!(of_key.text(key)));
-    output.bytes(format!("{{{name}:{key},{}:\"", json!(form.name("value"))).as_bytes())?;
+    let (marks, value_name) = (marks.json(), json!(form.name("value")));
+    output.bytes(format!("{{{name}:{key}{marks},{value_name}:\"").as_bytes())?;
     value.print_quoted(output, form)?;
     output.line("\"}")
 }

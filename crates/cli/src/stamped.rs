@@ -111,41 +111,34 @@ impl Opened {
     /// A reader of the value of a key.
     pub fn get_in_pieces(
         &self,
+        options: &ReadOptions,
         family: &ColumnFamily,
         key: &[u8],
     ) -> Result<Option<ValueReader>, Failure> {
-        let options = ReadOptions::default();
         Ok(match self {
-            Self::Plain(db) => db.get_in_pieces(&options, family, key)?,
-            Self::Stamped(db, _) => db.get_in_pieces(&options, family, key)?,
+            Self::Plain(db) => db.get_in_pieces(options, family, key)?,
+            Self::Stamped(db, _) => db.get_in_pieces(options, family, key)?,
         })
     }
 
     /// These bytes of the value of a key.
     pub fn get_range(
         &self,
+        options: &ReadOptions,
         family: &ColumnFamily,
         key: &[u8],
         range: Range<u64>,
     ) -> Result<Option<Value>, Failure> {
-        let options = ReadOptions::default();
         let part = match self {
-            Self::Plain(db) => db.get_range(&options, family, key, range)?,
-            Self::Stamped(db, _) => db.get_range(&options, family, key, range)?,
+            Self::Plain(db) => db.get_range(options, family, key, range)?,
+            Self::Stamped(db, _) => db.get_range(options, family, key, range)?,
         };
         Ok(part.map(|part| part.bytes))
     }
 
-    /// Sets a key so that it survives a power loss, and closes the database.
-    pub fn put_synced(
-        &self,
-        family: &ColumnFamily,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<(), Failure> {
-        let mut batch = WriteBatch::new();
-        batch.put_cf(family, key, value)?;
-        self.write(&WriteOptions { sync: true, ..WriteOptions::default() }, &mut batch)?;
+    /// Writes a batch so that it survives a power loss, and closes the database.
+    pub fn write_synced(&self, batch: &mut WriteBatch) -> Result<(), Failure> {
+        self.write(&WriteOptions::synced(), batch)?;
         Ok(self.db().close()?)
     }
 
@@ -186,6 +179,7 @@ impl Opened {
     /// A cursor at the first (or, in reverse, the last) key within the bounds. It fills no cache.
     pub fn cursor(
         &self,
+        options: ReadOptions,
         family: &ColumnFamily,
         bounds: Bounds,
         reverse: bool,
@@ -195,7 +189,7 @@ impl Opened {
             total_order_seek: true,
             iterate_lower_bound: bounds.0,
             iterate_upper_bound: bounds.1,
-            ..ReadOptions::default()
+            ..options
         };
         let mut cursor = match self {
             Self::Plain(db) => Cursor::Plain(db.iter_cf(family, &options)?),
@@ -267,6 +261,22 @@ impl Cursor {
         match self {
             Self::Plain(iter) => iter.key(),
             Self::Stamped(iter) => iter.key(),
+        }
+    }
+
+    /// The timestamp of the version shown; empty where keys have none.
+    pub fn timestamp(&self) -> &[u8] {
+        match self {
+            Self::Plain(iter) => iter.timestamp(),
+            Self::Stamped(_) => &[],
+        }
+    }
+
+    /// The time that the value carries, in seconds since 1970; `None` if values carry none.
+    pub fn write_time(&mut self) -> Result<Option<u64>, Failure> {
+        match self {
+            Self::Plain(_) => Ok(None),
+            Self::Stamped(iter) => Ok(Some(iter.write_time()?)),
         }
     }
 

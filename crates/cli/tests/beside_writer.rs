@@ -29,16 +29,22 @@ enum Beside {
 /// Every command and its arguments; `DB` is the database, `NEW` a path where nothing is.
 const COMMANDS: &[(&str, &str, Beside)] = &[
     ("get", "--db DB key00007", Beside::Reads),
+    ("multi-get", "--db DB key00007 key00008", Beside::Reads),
     ("put", "--db DB key value", Beside::IsRefused),
+    ("batch-put", "--db DB key value", Beside::IsRefused),
     ("get-entity", "--db DB key00007", Beside::Reads),
+    ("multi-get-entity", "--db DB key00007", Beside::Reads),
     ("put-entity", "--db DB key name:value", Beside::IsRefused),
     ("delete", "--db DB key00007", Beside::IsRefused),
+    ("single-delete", "--db DB key00007", Beside::IsRefused),
     ("delete-range", "--db DB key00001 key00002", Beside::IsRefused),
     ("clip", "--db DB key00001 key00002", Beside::IsRefused),
     ("scan", "--db DB", Beside::Reads),
     ("scan", "--db NEW --leader-path DB", Beside::Reads),
     ("count", "--db DB", Beside::Reads),
     ("approximate-size", "--db DB --prefix k", Beside::Reads),
+    ("query", "--db DB", Beside::IsRefused),
+    ("query", "--db DB --read-only", Beside::Reads),
     ("count", "--db DB --secondary-path NEW", Beside::Reads),
     ("import", "--db DB SOURCE", Beside::IsRefused),
     ("export", "--db DB NEW", Beside::Reads),
@@ -55,6 +61,8 @@ const COMMANDS: &[(&str, &str, Beside)] = &[
     ("space", "--db DB", Beside::Reads),
     ("compact", "--db DB", Beside::IsRefused),
     ("compact", "--db DB --dry-run", Beside::Reads),
+    ("reduce-levels", "--db DB --new-levels 3", Beside::IsRefused),
+    ("change-compaction-style", "--db DB --new-compaction-style 1", Beside::IsRefused),
     ("flush", "--db DB", Beside::IsRefused),
     ("checkpoint", "--db DB NEW", Beside::IsRefused),
     ("transactions", "--db DB", Beside::Reads),
@@ -67,7 +75,11 @@ const COMMANDS: &[(&str, &str, Beside)] = &[
     ("export-family", "--db DB NEW", Beside::IsRefused),
     ("import-family", "--db DB --cf another NEW", Beside::IsRefused),
     ("list-files", "--db DB", Beside::Reads),
+    ("list-range-deletions", "--db DB", Beside::Reads),
+    ("dump-live-files", "--db DB", Beside::Reads),
     ("manifest", "--db DB", Beside::Reads),
+    ("update-manifest", "--db DB --temperature 1=kWarm", Beside::IsRefused),
+    ("unsafe-remove-table", "--db DB 1 --accept-loss", Beside::IsRefused),
     ("sst", "DB", Beside::Reads),
     ("wal", "", Beside::HasNoDatabase),
     ("blob", "", Beside::HasNoDatabase),
@@ -125,8 +137,10 @@ fn check(name: &str, arguments: &str, beside: &Beside, database: &Path, scratch:
         .replace("NEW", new.to_str().unwrap())
         .replace("SOURCE", scratch.join("source").to_str().unwrap());
     let line = format!("{name} {line}");
-    // What load reads; the others have no use for it.
-    let output = run_with_input(&line, b"default 6b6579 76616c7565\n");
+    // What load and query read; the others have no use for it.
+    let input: &[u8] =
+        if name == "query" { b"get key00007\n" } else { b"default 6b6579 76616c7565\n" };
+    let output = run_with_input(&line, input);
     let said = format!(
         "{line}\n{}\n{}",
         String::from_utf8_lossy(&output.stdout[..output.stdout.len().min(2000)]),

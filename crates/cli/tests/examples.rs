@@ -42,6 +42,7 @@ fn prepare(directory: &Path) {
     done(directory, "flagstone create-family --db photos old-thumbnails");
     done(directory, "flagstone put-entity --db people ada :countess born:1815");
     done(directory, "flagstone export-family --db photos --cf old-thumbnails exported");
+    std::fs::write(directory.join("commands.txt"), "put a 1\nget hello\nscan --limit 2\n").unwrap();
     done(directory, "flagstone dump --db photos > photos.dump");
     done(directory, "flagstone write-extern-sst --db photos photos.sst < photos.dump");
     done(directory, "flagstone backup create --db photos --dir backups");

@@ -33,17 +33,22 @@ enum Beside {
 
 /// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the
 /// database.
-const COMMANDS: [(&str, Beside, &str); 44] = [
+const COMMANDS: [(&str, Beside, &str); 55] = [
     ("get", Beside::Works, "get --db {db} key"),
+    ("multi-get", Beside::Works, "multi-get --db {db} key"),
     ("put", Beside::Refused, "put --db {db} key value"),
+    ("batch-put", Beside::Refused, "batch-put --db {db} key value"),
     ("get-entity", Beside::Works, "get-entity --db {db} key"),
+    ("multi-get-entity", Beside::Works, "multi-get-entity --db {db} key"),
     ("put-entity", Beside::Refused, "put-entity --db {db} key name:value"),
     ("delete", Beside::Refused, "delete --db {db} key"),
+    ("single-delete", Beside::Refused, "single-delete --db {db} key"),
     ("delete-range", Beside::Refused, "delete-range --db {db} a z"),
     ("clip", Beside::Refused, "clip --db {db} a z"),
     ("scan", Beside::Works, "scan --db {db}"),
     ("count", Beside::Works, "count --db {db}"),
     ("approximate-size", Beside::Works, "approximate-size --db {db} --to z"),
+    ("query", Beside::Refused, "query --db {db}"),
     ("import", Beside::Refused, "import --db {db} {db}/CURRENT"),
     ("export", Beside::Works, "export --db {db} {new}"),
     ("dump", Beside::Works, "dump --db {db}"),
@@ -59,6 +64,12 @@ const COMMANDS: [(&str, Beside, &str); 44] = [
     ("top", Beside::Works, "top --db {db} --once"),
     ("space", Beside::Works, "space --db {db}"),
     ("compact", Beside::Refused, "compact --db {db}"),
+    ("reduce-levels", Beside::Refused, "reduce-levels --db {db} --new-levels 3"),
+    (
+        "change-compaction-style",
+        Beside::Refused,
+        "change-compaction-style --db {db} --new-compaction-style universal",
+    ),
     ("flush", Beside::Refused, "flush --db {db}"),
     ("checkpoint", Beside::Refused, "checkpoint --db {db} {new}"),
     ("transactions", Beside::Works, "transactions --db {db}"),
@@ -70,7 +81,11 @@ const COMMANDS: [(&str, Beside, &str); 44] = [
     ("export-family", Beside::Refused, "export-family --db {db} {new}"),
     ("import-family", Beside::Refused, "import-family --db {db} --cf another {new}"),
     ("list-files", Beside::Works, "list-files --db {db}"),
+    ("list-range-deletions", Beside::Works, "list-range-deletions --db {db}"),
+    ("dump-live-files", Beside::Works, "dump-live-files --db {db}"),
     ("manifest", Beside::Works, "manifest --db {db}"),
+    ("update-manifest", Beside::Refused, "update-manifest --db {db} --temperature 4=kWarm"),
+    ("unsafe-remove-table", Beside::Refused, "unsafe-remove-table --db {db} 4 --accept-loss"),
     ("sst", Beside::Works, "sst {db}"),
     ("wal", Beside::Works, "wal {wal}"),
     ("blob", Beside::Works, "blob {blob}"),

@@ -30,10 +30,12 @@ const DATA_KIB: u64 = 128 << 10;
 
 /// What is run of each command. In a line, {dir} is the scratch directory; `<FILE` and `>FILE` in
 /// it are standard input and output.
-const TABLE: [(&str, &[&str]); 44] = [
+const TABLE: [(&str, &[&str]); 55] = [
     ("import", &["import --db {dir}/db {dir}/source --set memory_budget=64m"]),
     ("put", &["put --db {dir}/put --file {dir}/source/v v --set memory_budget=64m"]),
     ("get", &["get --db {dir}/db v >got", "get --db {dir}/put v >got"]),
+    ("multi-get", &["multi-get --db {dir}/db v"]),
+    ("query", &["query --db {dir}/db <lines"]),
     ("scan", &["scan --db {dir}/db --hex"]),
     ("count", &["count --db {dir}/db"]),
     ("approximate-size", &["approximate-size --db {dir}/db --to z"]),
@@ -67,6 +69,8 @@ const TABLE: [(&str, &[&str]); 44] = [
     ("export-family", &["export-family --db {dir}/db {dir}/family"]),
     ("import-family", &["import-family --db {dir}/db --cf another {dir}/family"]),
     ("list-files", &["list-files --db {dir}/db"]),
+    ("list-range-deletions", &["list-range-deletions --db {dir}/db"]),
+    ("dump-live-files", &["dump-live-files --db {dir}/db"]),
     ("manifest", &["manifest --db {dir}/db"]),
     ("sst", &["sst {dir}/db/{.sst}"]),
     ("wal", &["wal {dir}/db/{.log}"]),
@@ -77,11 +81,23 @@ const TABLE: [(&str, &[&str]); 44] = [
         &["compact --db {dir}/collected --force-bottommost", "get --db {dir}/collected v >got"],
     ),
     ("delete", &["delete --db {dir}/put v"]),
+    ("single-delete", &["single-delete --db {dir}/put w"]),
     ("delete-range", &["delete-range --db {dir}/put a z"]),
     // An entity is in memory as a whole.
     ("get-entity", &[]),
+    ("multi-get-entity", &[]),
     ("put-entity", &[]),
+    // Its values are arguments.
+    ("batch-put", &[]),
     ("clip", &["clip --db {dir}/put x z"]),
+    ("reduce-levels", &["reduce-levels --db {dir}/put --new-levels 3"]),
+    (
+        "change-compaction-style",
+        &["change-compaction-style --db {dir}/put --new-compaction-style universal"],
+    ),
+    // They read the MANIFEST, and for checksums tables.
+    ("update-manifest", &[]),
+    ("unsafe-remove-table", &[]),
     // A value lies in a block of the table, which is made in memory as a whole.
     ("write-extern-sst", &[]),
     ("ingest", &[]),
@@ -132,6 +148,7 @@ fn pass_all(size: u64) {
     };
     fs::create_dir(world.dir.join("source")).unwrap();
     write_value(&world.dir.join("source/v"), size);
+    fs::write(world.dir.join("lines"), "get v\n").unwrap();
     make_collectable(
         &world.dir.join("collected"),
         &world.dir.join("source/v"),

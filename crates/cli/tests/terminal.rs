@@ -79,6 +79,16 @@ fn who_reads_from_a_terminal_says_so() {
     assert!(run_with_input(&format!("put --db {db} key"), b"value").stderr.is_empty());
 }
 
+#[test]
+fn query_shows_a_prompt_at_a_terminal_only() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    printed(&format!("put --db {db} key value"));
+    let said = typed(&format!("query --db {db}"), b"get key\nquit\n");
+    assert_eq!(said, "flagstone> flagstone> ");
+    assert!(run_with_input(&format!("query --db {db}"), b"get key\n").stderr.is_empty());
+}
+
 /// They worked for minutes without a word.
 #[test]
 fn what_takes_long_shows_how_far_it_is() {

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::{Code, Error, Result, SubCode};
 use flagstone::db::{
-    Db, Follower, OpenFiles, Secondary, TtlDb, TtlOptions, salvage, salvage_with_older_options,
+    Db, Follower, OfflineManifest, OpenFiles, Secondary, TtlDb, TtlOptions, salvage,
+    salvage_with_older_options,
 };
 use flagstone::env::{Env, IoMode};
 use flagstone::options::Options;
@@ -81,7 +82,7 @@ type Open = fn(&Path, &Options) -> Result<Handle>;
 
 /// Every call that gives a handle of a database, or reads one as a whole, and whether it keeps
 /// writers out meanwhile.
-const HANDLES: [(&str, bool, Open); 14] = [
+const HANDLES: [(&str, bool, Open); 15] = [
     ("open", true, |path, options| boxed(Db::open(path, options))),
     ("open_with_families", true, |path, options| boxed(Db::open_with_families(path, options, &[]))),
     ("open_read_only", false, |path, options| boxed(Db::open_read_only(path, options))),
@@ -117,6 +118,10 @@ const HANDLES: [(&str, bool, Open); 14] = [
     ("open_read_only_with_families", false, |path, options| {
         let families = [("default", options.cf.clone(), TtlOptions::default())];
         boxed(TtlDb::open_read_only_with_families(path, options, &families))
+    }),
+    ("open", true, |path, options| {
+        let families = [("default", options.cf.clone())];
+        boxed(OfflineManifest::open(path, options, &families))
     }),
     ("salvage", true, |path, options| {
         boxed(salvage(path, &path.with_extension("s"), options, &[], &mut |_| {}))

@@ -47,6 +47,7 @@ const ROOMS: &[&[&str]] = &[
         "live_files",
         "maintenance",
         "memory_report",
+        "offline",
         "pins",
         "properties",
         "ranges",

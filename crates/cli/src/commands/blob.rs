@@ -32,6 +32,13 @@ pub struct Arguments {
     hex: bool,
 }
 
+impl Arguments {
+    /// All records of a file.
+    pub fn of_file(file: PathBuf, hex: bool) -> Self {
+        Self { file, keys: true, hex }
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;

@@ -29,7 +29,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let to = place.notation().read("TO", &arguments.to)?;
     let db = database::open(common, &place.db, Access::Write)?;
     let family = database::family(&db, &place.cf)?;
-    if family.comparator().compare(&from, &to).is_ge() {
+    if family.comparator().without_timestamps().compare(&from, &to).is_ge() {
         return Err(not_ascending(&family, "FROM", "TO"));
     }
     let progress = Progress::of_work("clipping");

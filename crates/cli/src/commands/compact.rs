@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use flagstone::base::{FileNumber, counted};
+use flagstone::base::{FileNumber, counted, timestamp};
 use flagstone::db::{ColumnFamily, Db, LiveFile};
 use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions};
 use serde_json::json;
@@ -113,10 +113,12 @@ fn tables(
     family: &ColumnFamily,
     range: (Option<&[u8]>, Option<&[u8]>),
 ) -> BTreeSet<FileNumber> {
-    let order = family.comparator();
+    let (order, size) =
+        (family.comparator().without_timestamps(), family.comparator().timestamp_size());
+    let compare = |bound: &[u8], key: &[u8]| order.compare(timestamp::strip(bound, size), key);
     let is_in_range = |file: &LiveFile| {
-        range.0.is_none_or(|from| order.compare(&file.largest, from).is_ge())
-            && range.1.is_none_or(|to| order.compare(&file.smallest, to).is_lt())
+        range.0.is_none_or(|from| compare(&file.largest, from).is_ge())
+            && range.1.is_none_or(|to| compare(&file.smallest, to).is_lt())
     };
     let files = db.live_files().into_iter();
     let files = files.filter(|file| file.column_family == family.name() && file.level.is_some());

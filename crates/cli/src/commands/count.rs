@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
+use crate::marks::{Period, ReadAsOf};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::stamped::Ttl;
@@ -19,24 +20,31 @@ pub struct Arguments {
     #[command(flatten)]
     range: Range,
     #[command(flatten)]
+    as_of: ReadAsOf,
+    #[command(flatten)]
     ttl: Ttl,
+    #[command(flatten)]
+    period: Period,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let place = &arguments.place;
     let bounds = arguments.range.bounds(place.notation())?;
+    arguments.period.check()?;
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
     arguments.range.check_order(&family, &bounds)?;
     let is_bounded = bounds.0.is_some() || bounds.1.is_some();
     let progress = Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded);
-    let mut iter = db.cursor(&family, bounds, false)?;
-    let mut count = 0u64;
+    let options = arguments.as_of.options(&family)?;
+    let mut iter = db.cursor(options, &family, bounds, false)?;
+    let (mut count, mut seen) = (0u64, 0u64);
     while iter.valid() {
-        count += 1;
-        if count.is_multiple_of(4096) {
-            progress.set(count);
+        count += u64::from(arguments.period.admits(&mut iter)?);
+        seen += 1;
+        if seen.is_multiple_of(4096) {
+            progress.set(seen);
         }
         iter.step(false);
     }

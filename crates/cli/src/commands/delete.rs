@@ -4,9 +4,10 @@ use clap::Args;
 use std::ffi::OsString;
 
 use crate::arguments::{Common, Place};
-use crate::commands::write::write_synced;
+use crate::commands::write::{delete_into, write_synced};
 use crate::database::{self, Access};
 use crate::failure::Outcome;
+use crate::marks::WriteAsOf;
 
 /// Delete a key, whether or not it exists.
 #[derive(Debug, Args)]
@@ -16,6 +17,8 @@ pub struct Arguments {
     place: Place,
     /// The key
     key: OsString,
+    #[command(flatten)]
+    as_of: WriteAsOf,
 }
 
 /// Runs the command.
@@ -24,5 +27,6 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let key = place.notation().read("the key", &arguments.key)?;
     let db = database::open(common, &place.db, Access::Write)?;
     let family = database::family(&db, &place.cf)?;
-    write_synced(&db, |batch| batch.delete_cf(&family, &key))
+    let stamp = arguments.as_of.stamp(&family)?;
+    write_synced(&db, |batch| delete_into(batch, &family, stamp, &key))
 }

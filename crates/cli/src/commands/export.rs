@@ -10,12 +10,14 @@ use std::path::{Component, Path, PathBuf};
 use clap::Args;
 use flagstone::base::{Error, counted};
 use flagstone::env::{Env, FileSystem, IoMode, directory_of};
+use flagstone::options::ReadOptions;
 use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, reported, say};
 use crate::left_out::LeftOut;
+use crate::marks::refuse_stamps;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::stamped::{Cursor, Ttl};
@@ -52,6 +54,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let bounds = arguments.range.bounds(place.notation())?;
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
+    refuse_stamps(&family, "scan --read-timestamp NUMBER")?;
     arguments.range.check_order(&family, &bounds)?;
     if fs.metadata(&arguments.dir).is_ok_and(|found| !found.is_directory) {
         return Err(Failure::Other(format!(
@@ -69,7 +72,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     let is_bounded = bounds.0.is_some() || bounds.1.is_some();
     let progress = Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded);
-    let mut iter = db.cursor(&family, bounds, false)?;
+    let mut iter = db.cursor(ReadOptions::default(), &family, bounds, false)?;
     let mut done = Done::new(place.notation(), common);
     if let Err(failure) = write_all(fs, &arguments.dir, &mut iter, &progress, &mut done) {
         drop(progress);

@@ -9,6 +9,7 @@ use flagstone::ValueReader;
 use crate::arguments::{Common, Place};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, say};
+use crate::marks::{Marks, ReadAsOf};
 use crate::output::Output;
 use crate::pieces::{Pieces, print_json};
 use crate::stamped::Ttl;
@@ -34,6 +35,8 @@ pub struct Arguments {
     #[arg(long, value_name = "START..END", value_parser = parse_range)]
     range: Option<Range<u64>>,
     #[command(flatten)]
+    as_of: ReadAsOf,
+    #[command(flatten)]
     ttl: Ttl,
 }
 
@@ -55,11 +58,14 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let key = place.notation().read("the key", &arguments.key)?;
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
-    let notation = place.notation();
+    let (notation, options) = (place.notation(), arguments.as_of.options(&family)?);
     let read = || -> Result<Option<Pieces<'_>>, Failure> {
         let reader = match &arguments.range {
-            None => db.get_in_pieces(&family, &key)?,
-            Some(range) => db.get_range(&family, &key, range.clone())?.map(ValueReader::from),
+            None => db.get_in_pieces(&options, &family, &key)?,
+            Some(range) => {
+                let part = db.get_range(&options, &family, &key, range.clone())?;
+                part.map(ValueReader::from)
+            }
         };
         Ok(reader.map(|reader| Pieces::Reader(Box::new(reader))))
     };
@@ -75,7 +81,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             // What is printed piece by piece is read once before, to know whether it is text.
             let form = value.form(notation)?;
             let Some(value) = read()? else { return missing() };
-            print_json(&mut output, &key, notation, value, form)?;
+            print_json(&mut output, (&key, &Marks::default()), notation, value, form)?;
         }
         (false, true) => {
             value.print_shown(&mut output, notation)?;

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use flagstone::options::ReadOptions;
 
 use crate::arguments::{Common, Place};
 use crate::database::{self, Access};
 use crate::entities::{entity_line, show_columns};
 use crate::failure::{Outcome, Verdict, say};
+use crate::marks::{Marks, ReadAsOf};
 use crate::output::Output;
 use crate::text;
 
@@ -24,6 +24,8 @@ pub struct Arguments {
     place: Place,
     /// The key
     key: OsString,
+    #[command(flatten)]
+    as_of: ReadAsOf,
 }
 
 /// Runs the command.
@@ -33,14 +35,14 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let key = notation.read("the key", &arguments.key)?;
     let db = database::open(common, &place.db, Access::Read)?;
     let family = database::family(&db, &place.cf)?;
-    let Some(columns) = db.get_entity(&ReadOptions::default(), &family, &key)? else {
+    let Some(columns) = db.get_entity(&arguments.as_of.options(&family)?, &family, &key)? else {
         let key = notation.show(&key);
         say(format_args!("key '{key}' is not in column family '{}'", text::name(&place.cf)));
         return Ok(Verdict::Faulty);
     };
     let mut output = Output::new();
     output.line(if common.json {
-        entity_line(&key, &columns, notation, true)
+        entity_line((&key, &Marks::default()), &columns, notation, true)
     } else {
         show_columns(&columns, notation)
     })?;

@@ -33,6 +33,13 @@ pub struct Arguments {
     file: Option<PathBuf>,
 }
 
+impl Arguments {
+    /// All edits of a file.
+    pub fn of_file(file: PathBuf) -> Self {
+        Self { db: None, file: Some(file) }
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;

@@ -5,14 +5,18 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
+use flagstone::batch::{MAX_ENTRY_SIZE, WriteBatch};
+use flagstone::db::ColumnFamily;
 use flagstone::options::WriteOptions;
 
 use crate::arguments::{Common, Place};
-use crate::commands::write::store_pieces;
+use crate::commands::write::{put_into, store_pieces};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, tell_if_typed};
 use crate::input::Input;
-use crate::stamped::Ttl;
+use crate::marks::{Stamp, WriteAsOf};
+use crate::pieces::PIECE_SIZE;
+use crate::stamped::{Opened, Ttl};
 
 /// Set the value of a key.
 ///
@@ -33,6 +37,8 @@ pub struct Arguments {
     #[arg(long, visible_alias = "value-file", value_name = "F")]
     file: Option<PathBuf>,
     #[command(flatten)]
+    as_of: WriteAsOf,
+    #[command(flatten)]
     ttl: Ttl,
 }
 
@@ -43,22 +49,44 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     database::check_may_have(&place.db, &place.cf)?;
     if let Some(text) = &arguments.value {
         let value = place.notation().read("the value", text)?;
-        return put_whole(arguments, common, &key, &value);
+        let db = arguments.ttl.open(common, &place.db, Access::Create)?;
+        let family = database::family(db.db(), &place.cf)?;
+        return put_whole(&db, &family, arguments.as_of.stamp(&family)?, (&key, &value));
     }
     let mut source = source(arguments)?;
     let db = arguments.ttl.open(common, &place.db, Access::Create)?;
     let family = database::family(db.db(), &place.cf)?;
-    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
-    store_pieces(db.put_stream(&family, &key, &synced)?, &mut *source)?;
+    if let Some(stamp) = arguments.as_of.stamp(&family)? {
+        let value = whole(&mut *source)?;
+        return put_whole(&db, &family, Some(stamp), (&key, &value));
+    }
+    store_pieces(db.put_stream(&family, &key, &WriteOptions::synced())?, &mut *source)?;
     db.db().close()?;
     Ok(Verdict::Sound)
 }
 
-fn put_whole(arguments: &Arguments, common: &Common, key: &[u8], value: &[u8]) -> Outcome {
-    let db = arguments.ttl.open(common, &arguments.place.db, Access::Create)?;
-    let family = database::family(db.db(), &arguments.place.cf)?;
-    db.put_synced(&family, key, value)?;
+fn put_whole(
+    db: &Opened,
+    family: &ColumnFamily,
+    stamp: Option<Stamp>,
+    (key, value): (&[u8], &[u8]),
+) -> Outcome {
+    let mut batch = WriteBatch::new();
+    put_into(&mut batch, family, stamp, (key, value))?;
+    db.write_synced(&mut batch)?;
     Ok(Verdict::Sound)
+}
+
+/// A value with a timestamp is in memory as a whole.
+fn whole(read: &mut dyn FnMut(&mut [u8]) -> Result<usize, Failure>) -> Result<Vec<u8>, Failure> {
+    let (mut value, mut piece) = (Vec::new(), vec![0; PIECE_SIZE]);
+    loop {
+        let length = read(&mut piece)?;
+        value.extend_from_slice(&piece[..length]);
+        if length == 0 || value.len() > MAX_ENTRY_SIZE {
+            return Ok(value);
+        }
+    }
 }
 
 type Source = Box<dyn FnMut(&mut [u8]) -> Result<usize, Failure>>;

@@ -10,6 +10,7 @@ use crate::arguments::{Common, Place};
 use crate::database::{self, Access};
 use crate::entities::read_column;
 use crate::failure::{Outcome, Verdict};
+use crate::marks::refuse_stamps;
 
 /// Set a key to an entity: several named columns in place of one value.
 ///
@@ -40,6 +41,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     database::check_may_have(&place.db, &place.cf)?;
     let db = database::open(common, &place.db, Access::Create)?;
     let family = database::family(&db, &place.cf)?;
+    refuse_stamps(&family, "put or batch-put --write-timestamp NUMBER")?;
     let mut batch = WriteBatch::new();
     batch.put_entity_cf(&family, &key, columns)?;
     db.write_with(&WriteOptions::synced(), batch)?;

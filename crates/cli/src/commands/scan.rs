@@ -6,18 +6,20 @@ use serde_json::json;
 use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::entities::entity_line;
-use crate::failure::{Outcome, Verdict};
-use crate::json;
+use crate::failure::{Failure, Outcome, Verdict};
+use crate::json::Form;
+use crate::marks::{Marks, Period, ReadAsOf};
 use crate::output::Output;
 use crate::pieces::print_json;
 use crate::progress::{Progress, TOLD_EVERY};
-use crate::stamped::Ttl;
+use crate::stamped::{Cursor, Ttl};
 
 /// Print keys and values, one line each.
 ///
 /// A tab separates key and value. Backslashes and bytes that are not printable UTF-8 are escaped;
 /// with --hex everything is hexadecimal. JSON has text unchanged, and base64 under key_base64 or
 /// value_base64 for bytes that are not UTF-8. An entity is shown as its columns, NAME:VALUE each.
+/// Where keys have timestamps, that of the version shown stands between key and value.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10"
@@ -37,13 +39,21 @@ pub struct Arguments {
     #[arg(long, alias = "no_value")]
     keys_only: bool,
     #[command(flatten)]
+    as_of: ReadAsOf,
+    #[command(flatten)]
     ttl: Ttl,
+    /// With --ttl, show behind each key when its value was written
+    #[arg(long, requires = "ttl")]
+    timestamp: bool,
+    #[command(flatten)]
+    period: Period,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let (place, notation) = (&arguments.place, arguments.place.notation());
     let bounds = arguments.range.bounds(notation)?;
+    arguments.period.check()?;
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
     arguments.range.check_order(&family, &bounds)?;
@@ -51,32 +61,15 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let progress = Progress::beside_output(|| {
         Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded)
     });
-    let mut iter = db.cursor(&family, bounds, arguments.reverse)?;
+    let options = arguments.as_of.options(&family)?;
+    let mut iter = db.cursor(options, &family, bounds, arguments.reverse)?;
     let (mut output, mut keys) = (Output::new(), 0u64);
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     while iter.valid() && left > 0 {
-        match (common.json, arguments.keys_only) {
-            (true, true) => {
-                let mut facts = json!({});
-                json::tell(&mut facts, "key", iter.key(), notation);
-                output.line(facts.to_string())?;
-            }
-            (false, true) => output.line(notation.show(iter.key()))?,
-            (as_json, false) if let Some(columns) = iter.columns()? => {
-                output.line(entity_line(iter.key(), &columns, notation, as_json))?;
-            }
-            (true, false) => {
-                let key = iter.key().to_vec();
-                let form = iter.value()?.form(notation)?;
-                print_json(&mut output, &key, notation, iter.value()?, form)?;
-            }
-            (false, false) => {
-                output.bytes(format!("{}\t", notation.show(iter.key())).as_bytes())?;
-                iter.value()?.print_shown(&mut output, notation)?;
-                output.bytes(b"\n")?;
-            }
+        if arguments.period.admits(&mut iter)? {
+            print_entry(&mut iter, arguments, common, &mut output)?;
+            left -= 1;
         }
-        left -= 1;
         keys += 1;
         if keys.is_multiple_of(TOLD_EVERY) {
             progress.set(keys);
@@ -86,4 +79,37 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     iter.status()?;
     output.finish()?;
     Ok(Verdict::Sound)
+}
+
+/// Prints the entry at which the cursor stands.
+fn print_entry(
+    iter: &mut Cursor,
+    arguments: &Arguments,
+    common: &Common,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let notation = arguments.place.notation();
+    let marks = Marks::of(iter, arguments.timestamp)?;
+    match (common.json, arguments.keys_only) {
+        (true, true) => {
+            let form = Form::of(iter.key(), notation);
+            let (name, key) = (json!(form.name("key")), json!(form.text(iter.key())));
+            output.line(format!("{{{name}:{key}{}}}", marks.json()))
+        }
+        (false, true) => output.line(format!("{}{}", notation.show(iter.key()), marks.text())),
+        (as_json, false) if let Some(columns) = iter.columns()? => {
+            output.line(entity_line((iter.key(), &marks), &columns, notation, as_json))
+        }
+        (true, false) => {
+            let key = iter.key().to_vec();
+            let form = iter.value()?.form(notation)?;
+            print_json(output, (&key, &marks), notation, iter.value()?, form)
+        }
+        (false, false) => {
+            let head = format!("{}{}\t", notation.show(iter.key()), marks.text());
+            output.bytes(head.as_bytes())?;
+            iter.value()?.print_shown(output, notation)?;
+            output.bytes(b"\n")
+        }
+    }
 }

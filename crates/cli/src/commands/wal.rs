@@ -46,6 +46,13 @@ pub struct Arguments {
     hex: bool,
 }
 
+impl Arguments {
+    /// All operations of a file.
+    pub fn of_file(file: PathBuf, hex: bool) -> Self {
+        Self { file, number: None, operations: true, hex }
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;

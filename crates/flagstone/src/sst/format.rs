@@ -38,8 +38,8 @@ pub const MAX_FORMAT_VERSION: u32 = 7;
 const LEGACY_FOOTER_SIZE: usize = 48;
 const MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
 const LEGACY_MAGIC: u64 = 0xdb47_7524_8b80_fb57;
-const FOREIGN_MAGICS: [u64; 3] =
-    [0x8242_2296_63bf_9564, 0x4f34_18eb_7a8f_13b8, 0x9267_89d0_c5f1_7873];
+const PLAIN_MAGICS: [u64; 2] = [0x8242_2296_63bf_9564, 0x4f34_18eb_7a8f_13b8];
+const CUCKOO_MAGIC: u64 = 0x9267_89d0_c5f1_7873;
 const EXTENDED_MAGIC: [u8; 4] = [0x3e, 0, 0x7a, 0];
 const HANDLE_SIZE_MAX: usize = 2 * MAX_VARINT64_SIZE;
 const VERSION_AT: usize = 41;
@@ -123,6 +123,29 @@ impl IndexType {
     }
 }
 
+/// RocksDB's kinds of table files. Flagstone reads and writes the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableKind {
+    /// Sorted blocks and an index.
+    BlockBased,
+    /// Entries one behind the other, to be mapped into memory.
+    Plain,
+    /// A hash table.
+    Cuckoo,
+}
+
+impl TableKind {
+    /// The kind that `tail`, the end of a file, claims, however damaged the file is.
+    pub fn claimed(tail: &[u8]) -> Option<Self> {
+        let magic = tail.len().checked_sub(8).and_then(|at| fixed64_at(tail, at))?;
+        match magic {
+            MAGIC | LEGACY_MAGIC => Some(Self::BlockBased),
+            CUCKOO_MAGIC => Some(Self::Cuckoo),
+            _ => PLAIN_MAGICS.contains(&magic).then_some(Self::Plain),
+        }
+    }
+}
+
 /// The end of a table file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footer {
@@ -193,7 +216,7 @@ impl Footer {
         if magic == LEGACY_MAGIC {
             return Self::decode_legacy(tail).ok_or_else(|| bad("block handles".to_owned()));
         }
-        if FOREIGN_MAGICS.contains(&magic) {
+        if PLAIN_MAGICS.contains(&magic) || magic == CUCKOO_MAGIC {
             return Err(Error::not_supported(
                 "the table is not block-based (plain or cuckoo format)",
             ));
@@ -240,10 +263,7 @@ impl Footer {
 
     /// Whether `tail`, the end of a file, is that of some kind of table, however damaged.
     pub fn is_claimed(tail: &[u8]) -> bool {
-        let magic = tail.len().checked_sub(8).and_then(|at| fixed64_at(tail, at));
-        magic.is_some_and(|magic| {
-            [MAGIC, LEGACY_MAGIC].contains(&magic) || FOREIGN_MAGICS.contains(&magic)
-        })
+        TableKind::claimed(tail).is_some()
     }
 
     fn decode_legacy(tail: &[u8]) -> Option<Self> {

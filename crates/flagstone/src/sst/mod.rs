@@ -43,8 +43,8 @@ pub use builder::{
 pub use cached::{BlockCache, CachedBlock, IndexPartition, Slim};
 pub use embedded::EmbeddedStats;
 pub use filter::{Filter, FilterPolicy};
-pub use format::{BlockHandle, Footer, IndexType};
-pub use inspect::TableAnchor;
+pub use format::{BlockHandle, Footer, IndexType, TableKind};
+pub use inspect::{IndexedBlock, TableAnchor};
 pub use iter::TableIterator;
 pub use many::{Part, Planned, plan, read_missing};
 pub use open::{global_sequence_offset, read_table_properties};

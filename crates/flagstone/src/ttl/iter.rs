@@ -129,6 +129,19 @@ impl TtlIter {
         Ok(self.rule.lifetime.expiry_of(stamp))
     }
 
+    /// The time that the value carries, in seconds since 1970: when it was written or merged. One
+    /// with an expiry of its own carries the time at which it would have to be written to expire
+    /// then; one that lives for ever carries [`STAMP_ETERNAL`](crate::expiry::STAMP_ETERNAL).
+    ///
+    /// # Errors
+    /// As [`TtlIter::value`].
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn write_time(&mut self) -> Result<u64> {
+        self.stamp().map(u64::from)
+    }
+
     /// The error that ended the iteration, if one did.
     ///
     /// # Errors

@@ -39,7 +39,9 @@ use crate::env::{
 };
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::memtable::ArenaPool;
-use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, InfoLogLevel, Options};
+use crate::options::{
+    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, DbSettings, InfoLogLevel, Options,
+};
 use crate::wal::RecoveryMode;
 
 /// The families to open, with their options.
@@ -173,6 +175,37 @@ fn check_families(
     })
 }
 
+/// A family as the MANIFEST is read with.
+pub(in crate::db) fn family_spec(
+    path: &Path,
+    of_db: &DbSettings,
+    name: &str,
+    family: &ColumnFamilyOptions,
+) -> Result<FamilySpec> {
+    let paths = data_paths(path, of_db, family)
+        .map_err(|error| error.context(format!("column family '{name}'")))?;
+    Ok(FamilySpec {
+        name: name.to_string(),
+        comparator: family.comparator.clone(),
+        persists_timestamps: family.persist_user_defined_timestamps,
+        paths,
+        num_levels: family.sanitized().num_levels as usize,
+    })
+}
+
+/// How the MANIFEST is read and written.
+pub(in crate::db) fn manifest_settings(of_db: &DbSettings) -> ManifestSettings {
+    ManifestSettings {
+        max_manifest_file_size: of_db.max_manifest_file_size,
+        preallocation_size: if of_db.allow_fallocate {
+            of_db.manifest_preallocation_size
+        } else {
+            0
+        },
+        readahead_size: of_db.log_readahead_size as usize,
+    }
+}
+
 /// The families of an existing database; none if there is no database.
 pub(crate) fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
     match manifest::list_column_families(env, path) {
@@ -182,7 +215,7 @@ pub(crate) fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
     }
 }
 
-pub(super) fn no_database(path: &Path) -> Error {
+pub(in crate::db) fn no_database(path: &Path) -> Error {
     Error::invalid_argument(
         "there is no database here (CURRENT is missing); set create_if_missing to create one",
     )
@@ -425,27 +458,10 @@ impl Opening<'_> {
 
     /// The version set, and the families that are still to be created.
     fn read_manifest(&mut self, is_new: bool) -> Result<(VersionSet, Wanted)> {
-        let spec = |name: &str, family: &ColumnFamilyOptions| -> Result<FamilySpec> {
-            let paths = data_paths(self.path, &self.options.db, family)
-                .map_err(|error| error.context(format!("column family '{name}'")))?;
-            Ok(FamilySpec {
-                name: name.to_string(),
-                comparator: family.comparator.clone(),
-                persists_timestamps: family.persist_user_defined_timestamps,
-                paths,
-                num_levels: family.sanitized().num_levels as usize,
-            })
-        };
         let of_db = &self.options.db;
-        let settings = ManifestSettings {
-            max_manifest_file_size: of_db.max_manifest_file_size,
-            preallocation_size: if of_db.allow_fallocate {
-                of_db.manifest_preallocation_size
-            } else {
-                0
-            },
-            readahead_size: of_db.log_readahead_size as usize,
-        };
+        let spec =
+            |name: &str, family: &ColumnFamilyOptions| family_spec(self.path, of_db, name, family);
+        let settings = manifest_settings(of_db);
         let env = self.options.env.clone();
         let existing: HashSet<String> = if is_new {
             HashSet::from([DEFAULT_COLUMN_FAMILY_NAME.to_string()])

@@ -89,7 +89,7 @@ fn what_is_no_footer_is_refused() {
     out.extend(MAGIC.to_le_bytes());
     assert!(Footer::decode(&out, 53).unwrap_err().to_string().contains("version 0"));
     assert!(Footer::decode(&out[1..], 52).is_err());
-    out[45..].copy_from_slice(&FOREIGN_MAGICS[0].to_le_bytes());
+    out[45..].copy_from_slice(&PLAIN_MAGICS[0].to_le_bytes());
     assert_eq!(Footer::decode(&out, 53).unwrap_err().code(), crate::base::Code::NotSupported);
 }
 
