@@ -163,7 +163,7 @@ const FAMILY: &[Choice] = &[
     (Flagstone, "burst_space_amplification", &["0", "2.2"]),
     (Flagstone, "deletion_compaction_delay", &["0", "1", "20"]),
     (Both, "preserve_internal_time_seconds", &["0", "1000"]),
-    (RocksDb, "preclude_last_level_data_seconds", &["0", "1000"]),
+    (Both, "preclude_last_level_data_seconds", &["0", "1000"]),
     (Both, "last_level_temperature", TEMPERATURES),
     (Both, "default_write_temperature", TEMPERATURES),
     (Both, "memtable_protection_bytes_per_key", &["0", "8"]),

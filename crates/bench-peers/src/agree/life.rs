@@ -289,8 +289,11 @@ impl Life {
         database.make_legal();
         let is_first = self.turns.is_empty();
         // Flagstone's file does not have what keeps RocksDB from compacting without end then.
-        let keeps_times =
-            |(_, family): &(_, Settings)| family.get("preserve_internal_time_seconds") == "1000";
+        let keeps_times = |(_, family): &(_, Settings)| {
+            ["preserve_internal_time_seconds", "preclude_last_level_data_seconds"]
+                .iter()
+                .any(|option| family.get(option) == "1000")
+        };
         let may_loop = self.turns.iter().any(|turn| {
             turn.who == Who::Flagstone && turn.opening.families.iter().any(keeps_times)
         });
