@@ -9,6 +9,8 @@
 static rocksdb_t* db;
 static rocksdb_writebatch_t* batch;
 static int merged;
+/* Threads that run one after the other would be ordered by the database's own locks. */
+static pthread_barrier_t both;
 
 static const char* name(void* state) {
   (void)state;
@@ -43,18 +45,21 @@ static char* too_short(void* state, const char* key, size_t key_len, const char*
 
 static void* fill(void* argument) {
   (void)argument;
+  pthread_barrier_wait(&both);
   for (int i = 0; i < 1000; i++) rocksdb_writebatch_put(batch, "key", 3, "value", 5);
   return NULL;
 }
 
 static void* merge(void* argument) {
   (void)argument;
-  for (int i = 0; i < 100; i++) CHECK(holds(db, "key", "v"));
+  pthread_barrier_wait(&both);
+  for (int i = 0; i < 20000; i++) CHECK(holds(db, "key", "v"));
   return NULL;
 }
 
 static void together(void* (*work)(void*)) {
   pthread_t threads[2];
+  CHECK(pthread_barrier_init(&both, NULL, 2) == 0);
   for (int i = 0; i < 2; i++) CHECK(pthread_create(&threads[i], NULL, work, NULL) == 0);
   for (int i = 0; i < 2; i++) CHECK(pthread_join(threads[i], NULL) == 0);
 }
