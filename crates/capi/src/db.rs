@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flagstone::db::ColumnFamily;
 use flagstone_rocksdb as rdb;
-use flagstone_rocksdb::parts::{Access, Store, open_store, repair_database};
+use flagstone_rocksdb::parts::{Access, Store, list_families, open_store, repair_database};
 
 use crate::abi::{
     self, Array, ErrorSlot, Out, Ref, Tagged, Text, copied, copied_array, copied_text, count,
@@ -246,7 +246,7 @@ c_api! {
         options: &Options, path: path, len: Out<usize>, error
     ) -> *mut *mut c_char {
         len.set(0);
-        let names = flagstone::db::Db::list_column_families(path, &options.rdb.engine()?)?;
+        let names = list_families(&options.rdb, path)?;
         len.set(names.len());
         let names: Vec<_> = names.iter().map(copied_text).collect();
         copied_array(&names)

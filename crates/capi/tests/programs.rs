@@ -7,48 +7,8 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-/// Compiles tests/c/NAME.c, or NAME.cc.
-fn compile(name: &str, to: &Path) -> PathBuf {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
-    let source = sources.join(name).with_extension("cc");
-    let is_cpp = source.exists();
-    compile_source(&if is_cpp { source } else { source.with_extension("c") }, name, to)
-}
-
-/// Compiles a source, in a directory in which the library has the name that it is linked by.
-fn compile_source(source: &Path, name: &str, to: &Path) -> PathBuf {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = common::library_directory().join("librocksdb.so");
-    for link in ["librocksdb.so", "librocksdb.so.11.9"] {
-        if !to.join(link).exists() {
-            std::os::unix::fs::symlink(&library, to.join(link)).unwrap();
-        }
-    }
-    let program = to.join(name);
-    let is_cpp = source.extension().is_some_and(|extension| extension == "cc");
-    let (compiler, standard) = if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=c11") };
-    let status = Command::new(compiler)
-        .args([standard, "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-I"])
-        .arg(package.join("include"))
-        .arg(source)
-        .arg("-o")
-        .arg(&program)
-        .arg("-L")
-        .arg(to)
-        .arg("-lrocksdb")
-        .status()
-        .unwrap();
-    assert!(status.success(), "{} does not compile", source.display());
-    program
-}
-
-fn run(program: &Path, argument: impl AsRef<std::ffi::OsStr>) -> Output {
-    let libraries = program.parent().unwrap();
-    Command::new(program).arg(argument).env("LD_LIBRARY_PATH", libraries).output().unwrap()
-}
+use common::{compile, compile_source, run};
 
 #[test]
 fn a_program_goes_through_the_api() {

@@ -91,6 +91,30 @@ fn a_copy_by_the_list_is_the_database_beside_a_writer() {
 }
 
 #[test]
+fn the_options_file_is_listed_unless_it_names_other_directories() {
+    let directory = temporary();
+    let at = |name: &str| directory.path().join(name);
+    let listed = |db: &Db| {
+        let files = db.live_files_storage(0).unwrap();
+        files.into_iter().find(|file| matches!(file.kind, FileKind::Options(_))).unwrap()
+    };
+    let db = Db::open(at("db"), &create()).unwrap();
+    let family = db.default_column_family().clone();
+    for size in ["1000000", "2000000"] {
+        db.set_options(&family, &[("write_buffer_size", size)]).unwrap();
+        let file = listed(&db);
+        assert_eq!(file.replacement_contents, None);
+        let text = std::fs::read_to_string(file.directory.join(&file.name)).unwrap();
+        assert!(text.len() as u64 == file.size && text.contains(size), "{text}");
+    }
+    let mut options = create();
+    options.wal_dir = at("wals").to_str().unwrap().to_string();
+    let elsewhere = Db::open(at("elsewhere"), &options).unwrap();
+    let text = String::from_utf8(listed(&elsewhere).replacement_contents.unwrap()).unwrap();
+    assert!(!text.contains("wals"), "{text}");
+}
+
+#[test]
 fn rocksdb_reads_a_directory_that_was_made_by_the_list() {
     let Some(referee) = referee() else { return };
     let directory = temporary();

@@ -109,6 +109,7 @@ impl From<flagstone::Error> for Error {
             Code::Aborted => "Operation aborted",
             // RocksDB reports a lock that is held as an I/O error.
             Code::Busy if error.subcode() == SubCode::LockHeld => "IO error",
+            Code::Busy if error.subcode() == SubCode::LockLimit => "Operation aborted",
             Code::Busy => "Resource busy",
             Code::TryAgain => "Operation failed. Try again.",
             Code::ColumnFamilyDropped => "Column family dropped",
@@ -122,6 +123,10 @@ impl From<flagstone::Error> for Error {
             (None, None) => String::new(),
         };
         let finer = match error.subcode() {
+            SubCode::LockHeld if error.message().contains("handle of this process") => {
+                "lock hold by current process: "
+            }
+            SubCode::LockHeld => "While lock file: ",
             SubCode::NoSpace => "No space left on device: ",
             SubCode::MergeOperatorFailed => "Merge operator failed: ",
             SubCode::ManualCompactionPaused => "Manual compaction paused: ",

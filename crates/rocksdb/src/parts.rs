@@ -4,7 +4,7 @@ use flagstone::options::BlockCache;
 
 use crate::{Cache, Env, WriteBufferManager};
 
-pub use crate::db::{Access, open_store, repair_database};
+pub use crate::db::{Access, list_families, open_store, repair_database};
 pub use crate::options::{bits_in_range, bloom, has_no_effect};
 pub use crate::store::{Cursor, Store};
 pub use crate::walker::Walker;

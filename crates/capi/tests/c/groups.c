@@ -37,6 +37,7 @@ static void files(void) {
   rocksdb_livefiles_storage_info_t* stored = rocksdb_get_livefiles_storage_info(db, how, &error);
   OK();
   int tables = 0, logs = 0, pointers = 0;
+  size_t len;
   count = rocksdb_livefiles_storage_info_count(stored);
   for (size_t at = 0; at < count; at++) {
     int type = rocksdb_livefiles_storage_info_file_type(stored, at);
@@ -52,8 +53,12 @@ static void files(void) {
       CHECK(rocksdb_livefiles_storage_info_file_checksum(stored, at)[0] == 0);
     }
     logs += type == 0;
+    if (type == 9) {
+      CHECK(strstr(name, "OPTIONS-") != NULL && rocksdb_livefiles_storage_info_file_number(stored, at) > 0);
+      rocksdb_livefiles_storage_info_replacement_contents(stored, at, &len);
+      CHECK(len == 0 && rocksdb_livefiles_storage_info_size(stored, at) > 0);
+    }
     if (type == 4) {
-      size_t len;
       const char* made = rocksdb_livefiles_storage_info_replacement_contents(stored, at, &len);
       pointers += strcmp(name, "CURRENT") == 0 && len > 8 && memcmp(made, "MANIFEST", 8) == 0;
       CHECK(rocksdb_livefiles_storage_info_trim_to_size(stored, at) == 0);
@@ -70,7 +75,6 @@ static void files(void) {
   rocksdb_column_family_metadata_options_t* wanted =
       rocksdb_column_family_metadata_options_create();
   rocksdb_column_family_metadata_options_set_start_key(wanted, "c", 1);
-  size_t len;
   CHECK(rocksdb_column_family_metadata_options_get_start_key(wanted, &len)[0] == 'c' && len == 1);
   CHECK(rocksdb_column_family_metadata_options_get_end_key(wanted, &len) == NULL && len == 0);
   rocksdb_column_family_metadata_t* metadata =

@@ -146,6 +146,16 @@ static void on_stall(void* state, const rocksdb_writestallinfo_t* info) {
   stops += now == STOPPED;
 }
 
+static int stopping_flushes = 0;
+
+/* The second flush brings level 0 to both triggers. */
+static void on_filling_flush(void* state, rocksdb_t* db, const rocksdb_flushjobinfo_t* info) {
+  CHECK(state == &counts && db == NULL);
+  int stops_writers = rocksdb_flushjobinfo_triggered_writes_stop(info);
+  CHECK(rocksdb_flushjobinfo_triggered_writes_slowdown(info) == stops_writers);
+  stopping_flushes += stops_writers;
+}
+
 /* Writers have to stop at two tables in level 0, which a compaction takes away. */
 static void stop_writers(const char* path) {
   rocksdb_options_t* options = rocksdb_options_create();
@@ -154,7 +164,7 @@ static void stop_writers(const char* path) {
   rocksdb_options_set_level0_slowdown_writes_trigger(options, 2);
   rocksdb_options_set_level0_stop_writes_trigger(options, 2);
   rocksdb_eventlistener_t* listener =
-      rocksdb_eventlistener_create(&counts, destroy, NULL, NULL, NULL, NULL, NULL, NULL,
+      rocksdb_eventlistener_create(&counts, destroy, NULL, on_filling_flush, NULL, NULL, NULL, NULL,
                                    NULL, NULL, on_stall, NULL);
   rocksdb_options_add_eventlistener(options, listener);
   rocksdb_t* db = rocksdb_open(options, path, &error);
@@ -172,7 +182,7 @@ static void stop_writers(const char* path) {
   rocksdb_writeoptions_destroy(writing);
   rocksdb_close(db);
   rocksdb_options_destroy(options);
-  CHECK(stops == 1 && condition == NORMAL && destroyed == 1);
+  CHECK(stops == 1 && stopping_flushes == 1 && condition == NORMAL && destroyed == 1);
   destroyed = 0;
 }
 

@@ -24,8 +24,8 @@ impl Db {
     /// written to the same WALs since, later; files that it has removed since are copied.
     ///
     /// # Errors
-    /// `InvalidArgument` if `target` exists; `Corruption` if a file of the database is not there;
-    /// `TryAgain` if large values are streamed so fast that each flush finds new ones;
+    /// `InvalidArgument` if `target` exists or is empty; `Corruption` if a file of the database is
+    /// not there; `TryAgain` if large values are streamed so fast that each flush finds new ones;
     /// `ShutdownInProgress`; `IoError`. What was made so far is then removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         self.checkpoint_with(target, &CheckpointOptions::default())
@@ -126,6 +126,9 @@ impl Drop for RunningCheckpoint<'_> {
 }
 
 fn check_absent(db: &DbInner, target: &Path) -> Result<()> {
+    if target.as_os_str().is_empty() {
+        return Err(Error::invalid_argument("the directory of a copy needs a name"));
+    }
     match db.context.env.fs.metadata(target) {
         Ok(_) => Err(Error::invalid_argument("the directory already exists").at(target)),
         Err(error) if error.is_not_found() => Ok(()),

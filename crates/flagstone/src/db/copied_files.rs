@@ -19,7 +19,7 @@ use crate::db::checkpoint::RunningCheckpoint;
 use crate::db::contents::{Contents, Copied, contents};
 use crate::db::handle::Db;
 use crate::db::wal_files::wal_files;
-use crate::env::Env;
+use crate::env::{Env, read_file};
 use crate::options::FlushReason;
 
 /// How often memtables are flushed for the sake of blob files before the copy is given up.
@@ -223,8 +223,13 @@ fn listed(db: &Db, contents: Contents, options: CopyOptions) -> Result<Vec<Copie
         let change = if may_shrink { Change::GrowsOrShrinks } else { Change::Grows };
         files.push(of_file(source, size, change)?);
     }
-    let options_number = inner.tree.file_numbers.next();
-    files.push(made(FileKind::Options(options_number), text.into_bytes()));
+    let on_disk = match options.manifest {
+        ManifestForm::AsItIs => options_on_disk(inner, text.as_bytes())?,
+        ManifestForm::ForOneDirectory => None,
+    };
+    files.push(on_disk.unwrap_or_else(|| {
+        made(FileKind::Options(inner.tree.file_numbers.next()), text.into_bytes())
+    }));
     let number = match manifest.filter(|_| options.manifest == ManifestForm::AsItIs) {
         Some((number, size)) => {
             let path = file_name::manifest(&inner.context.path, number);
@@ -239,6 +244,29 @@ fn listed(db: &Db, contents: Contents, options: CopyOptions) -> Result<Vec<Copie
     };
     files.push(made(FileKind::Current, format!("MANIFEST-{number}\n").into_bytes()));
     Ok(files)
+}
+
+/// The newest OPTIONS file, if it has this text.
+fn options_on_disk(db: &DbInner, text: &[u8]) -> Result<Option<CopiedFile>> {
+    let (env, directory) = (&db.context.env, &db.context.path);
+    let names = env.fs.list(directory)?;
+    let numbers = names.iter().filter_map(|name| match FileKind::parse(name) {
+        Some(FileKind::Options(number)) => Some(number),
+        _ => None,
+    });
+    let Some(number) = numbers.max() else { return Ok(None) };
+    let path = file_name::options(directory, number);
+    let size = text.len() as u64;
+    let has_text = || -> Result<bool> {
+        Ok(env.fs.metadata(&path)?.size == size && read_file(&*env.fs, &path, size)? == text)
+    };
+    match has_text() {
+        Ok(true) => of_file(path, size, Change::Never).map(Some),
+        Ok(false) => Ok(None),
+        // Another process that writes the database has replaced it meanwhile.
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn of_file(path: PathBuf, size: u64, change: Change) -> Result<CopiedFile> {

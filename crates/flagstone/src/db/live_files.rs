@@ -118,8 +118,9 @@ impl Db {
     ///
     /// Memtables are flushed first if the WALs that recovery would need have `wal_size_for_flush`
     /// bytes of records or more, so always with 0; `u64::MAX` is never. Those whose large values
-    /// lie in blob files already are flushed in any case. The OPTIONS file is given as for a copy
-    /// in one directory, whatever `db_paths` and `wal_dir` are.
+    /// lie in blob files already are flushed in any case. The OPTIONS file is that of the database,
+    /// unless it names other directories or is not up to date: then its contents are given, as for
+    /// a copy in one directory.
     ///
     /// # Errors
     /// `NotSupported` for a database that is open for reading whose WALs name blob files that its

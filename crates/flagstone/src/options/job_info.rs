@@ -181,7 +181,7 @@ pub struct JobStats {
     pub relocated_bytes: u64,
     /// Files in level 0 now.
     pub level0_files: usize,
-    /// Whether writers are delayed or stopped now.
+    /// What so many files in level 0 do to writers, by the triggers of the family.
     pub stall: StallCondition,
     /// Whether a caller asked for the compaction.
     pub is_manual: bool,

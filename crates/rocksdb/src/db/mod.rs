@@ -25,7 +25,7 @@ use crate::options::ReadOptions;
 use crate::store::{Cursor, Store};
 
 pub(crate) use opening::named;
-pub use opening::{Access, open_store, repair_database};
+pub use opening::{Access, list_families, open_store, repair_database};
 pub(crate) use reading::{from, of_all_keys, of_one_prefix};
 pub use report::{LiveFile, Range};
 

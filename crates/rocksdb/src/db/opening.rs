@@ -24,6 +24,9 @@ use crate::store::{Handle, Store};
 /// The longest time to live, in seconds; RocksDB has a signed number of 32 bits for it.
 const TTL_MAX: u64 = i32::MAX as u64;
 
+/// What the engine says of a directory without a database.
+const NO_DATABASE: &str = "there is no database here";
+
 /// How a database is opened.
 pub enum Access {
     /// For reading and writing.
@@ -328,7 +331,10 @@ pub fn open_store(
     let wanted: Vec<(&str, &Options)> =
         families.iter().map(|family| (family.name.as_str(), &family.options)).collect();
     let opening = Opening::new(opts, path, &wanted)?;
-    let handle = open_handle(&opening, path, families, access)?;
+    let handle = open_handle(&opening, path, families, access).map_err(|error| match access {
+        Access::ReadOnly { .. } | Access::Secondary { .. } => none_to_read(error),
+        _ => error,
+    })?;
     Ok(Store::new(opening.opened(handle.db()), handle))
 }
 
@@ -380,6 +386,23 @@ fn open_handle(
     }
 }
 
+/// Where a database is only read, RocksDB misses its file CURRENT.
+fn none_to_read(error: Error) -> Error {
+    let text = error.as_ref();
+    match text.strip_prefix("Invalid argument: ").filter(|text| text.contains(NO_DATABASE)) {
+        Some(rest) => Error::new(format!("IO error: No such file or directory: {rest}")),
+        None => error,
+    }
+}
+
+/// The names of the column families of the database in `path`.
+///
+/// # Errors
+/// `IOError`, also if there is no database; `Corruption`.
+pub fn list_families(opts: &Options, path: &Path) -> Result<Vec<String>, Error> {
+    Db::list_column_families(path, &opts.engine()?).map_err(|error| none_to_read(error.into()))
+}
+
 fn ttl_of(family: &ColumnFamilyDescriptor, of_database: Duration) -> TtlOptions {
     let seconds = match family.ttl {
         ColumnFamilyTtl::Disabled => 0,
@@ -407,9 +430,9 @@ impl<T: ThreadMode, D: DBInner> DBCommon<T, D> {
     /// The names of the column families of the database in `path`.
     ///
     /// # Errors
-    /// `InvalidArgument` if there is no database; `Corruption`, `IOError`.
+    /// `IOError`, also if there is no database; `Corruption`.
     pub fn list_cf<P: AsRef<Path>>(opts: &Options, path: P) -> Result<Vec<String>, Error> {
-        Ok(Db::list_column_families(path, &opts.engine()?)?)
+        list_families(opts, path.as_ref())
     }
 
     /// Removes the database in `path`, and the directory if nothing else is in it. A directory that

@@ -32,7 +32,11 @@ impl Options {
         cache: Cache,
     ) -> Result<(Self, Vec<ColumnFamilyDescriptor>), Error> {
         let path = path.as_ref();
-        let loaded = engine::load_latest(&env.engine, path)?.ok_or_else(|| {
+        let loaded = match engine::load_latest(&env.engine, path) {
+            Err(error) if error.is_not_found() => None,
+            loaded => loaded?,
+        };
+        let loaded = loaded.ok_or_else(|| {
             Error::new(format!("NotFound: no OPTIONS file in {}", path.display()))
         })?;
         if !ignore_unknown_options {

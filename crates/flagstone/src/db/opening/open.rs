@@ -216,10 +216,7 @@ pub(crate) fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
 }
 
 pub(in crate::db) fn no_database(path: &Path) -> Error {
-    Error::invalid_argument(
-        "there is no database here (CURRENT is missing); set create_if_missing to create one",
-    )
-    .at(path)
+    Error::invalid_argument("there is no database here (CURRENT is missing)").at(path)
 }
 
 struct Opening<'a> {
@@ -415,7 +412,11 @@ impl Opening<'_> {
                 let place = lost.path().unwrap_or(self.path);
                 Error::invalid_argument(lost.message()).at(place)
             }
-            _ => no_database(self.path),
+            _ if self.read_only => no_database(self.path),
+            _ => Error::invalid_argument(
+                "there is no database here (CURRENT is missing); set create_if_missing to create one",
+            )
+            .at(self.path),
         }
     }
 
@@ -473,7 +474,7 @@ impl Opening<'_> {
         if let Some((name, _)) = missing.first()
             && (self.read_only || !(self.options.db.create_missing_column_families || is_new))
         {
-            let error = Error::invalid_argument(format!("column family '{name}' does not exist"));
+            let error = Error::invalid_argument(format!("Column family not found: {name}"));
             // One that is only read makes none.
             let error =
                 if self.read_only { error } else { error.advise(Remedy::CreateMissingFamilies) };

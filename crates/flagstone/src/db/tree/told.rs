@@ -17,7 +17,7 @@ use crate::db::tree::state::State;
 use crate::manifest::{FileMetadata, TableFile};
 use crate::options::{
     BackgroundJobPressure, BlobFileInfo, BlobGarbageInfo, FlushReason, JobInfo, JobReason,
-    JobStats, MemtableFigures, MemtableInfo, TableInfo, TreeShape,
+    JobStats, MemtableFigures, MemtableInfo, StallCondition, TableInfo, TreeShape,
 };
 use crate::sst::TableProperties;
 
@@ -80,6 +80,19 @@ fn figures_of(memtables: &[Arc<Generation>]) -> MemtableFigures {
         figures.memory_bytes += memtable.memory_usage() as u64;
     }
     figures
+}
+
+fn stall_by_level0(family: &Family) -> StallCondition {
+    let settings = stall_settings(&family.options.load());
+    let files = family.current.load().version.levels[0].len();
+    let reaches = |trigger: Option<usize>| trigger.is_some_and(|trigger| files >= trigger);
+    if reaches(settings.level0_stop_writes_trigger) {
+        StallCondition::Stopped
+    } else if reaches(settings.level0_slowdown_writes_trigger) {
+        StallCondition::Delayed
+    } else {
+        StallCondition::Normal
+    }
 }
 
 fn shape_of(family: &Family) -> TreeShape {
@@ -156,12 +169,7 @@ pub(in crate::db) fn compaction_begun(
 }
 
 /// How a job that began so has gone, as far as it is known.
-pub(in crate::db) fn job_written(
-    tree: &Tree,
-    begun: JobInfo,
-    family: &Family,
-    output: &JobOutput,
-) -> JobInfo {
+pub(in crate::db) fn job_written(begun: JobInfo, family: &Family, output: &JobOutput) -> JobInfo {
     let level = begun.output_level;
     let properties_of = |number: FileNumber| {
         let written = output.properties.iter().find(|(written, _)| *written == number);
@@ -198,7 +206,7 @@ pub(in crate::db) fn job_written(
             relocated_blobs: counts.relocated_blobs,
             relocated_bytes: counts.relocated_bytes,
             is_remote: output.is_remote,
-            stall: tree.control.condition(),
+            stall: stall_by_level0(family),
             shape: shape_of(family),
             subcompactions: counts.subcompactions,
             level0_files: family.current.load().version.levels[0].len(),
@@ -212,19 +220,19 @@ pub(in crate::db) fn job_written(
 pub(in crate::db) fn note_flushed(tree: &Tree, part: &FlushPart, output: &JobOutput) {
     tree.context
         .events
-        .note(|| Event::Flushed(job_written(tree, flush_begun(part), &part.family, output)));
+        .note(|| Event::Flushed(job_written(flush_begun(part), &part.family, output)));
 }
 
 /// A compaction is about to become part of the tree.
 pub(in crate::db) fn note_written(tree: &Tree, job: &CompactionJob, output: &JobOutput) {
-    tree.context.events.note(|| {
-        Event::CompactionWritten(job_written(tree, begun(tree, job), &job.family, output))
-    });
+    tree.context
+        .events
+        .note(|| Event::CompactionWritten(job_written(begun(tree, job), &job.family, output)));
 }
 
 /// A compaction is part of the tree.
 pub(in crate::db) fn note_compacted(tree: &Tree, job: &CompactionJob, output: &JobOutput) {
-    let written = || job_written(tree, begun(tree, job), &job.family, output);
+    let written = || job_written(begun(tree, job), &job.family, output);
     if job.is_reported {
         let info = written();
         *job.told.lock() = Some(info.clone());

@@ -235,7 +235,7 @@ impl Tail {
         };
         let missing = manifest.missing(choice.named.keys().map(String::as_str));
         if let Some(name) = missing {
-            let error = Error::invalid_argument(format!("column family '{name}' does not exist"));
+            let error = Error::invalid_argument(format!("Column family not found: {name}"));
             return Err(error.at(path));
         }
         let account = Arc::new(MemoryAccount::default());
