@@ -80,6 +80,7 @@ const COMMANDS: [(&str, Beside, &str); 44] = [
         "bench --benchmarks=overwrite --num=10 --use_existing_db=true --db={db}",
     ),
     ("cache-sim", Beside::Without, ""),
+    ("io-trace", Beside::Without, ""),
     ("completions", Beside::Without, ""),
     ("man", Beside::Without, ""),
     ("help", Beside::Without, ""),

@@ -90,6 +90,8 @@ const TABLE: [(&str, &[&str]); 44] = [
     // They make values of their own, of the size that is asked for.
     ("bench", &[]),
     ("cache-sim", &[]),
+    // A trace has no values.
+    ("io-trace", &[]),
     ("completions", &[]),
     ("man", &[]),
     ("help", &[]),

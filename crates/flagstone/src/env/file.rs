@@ -17,6 +17,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::time::Instant;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK};
 use crate::base::{Error, Result};
@@ -128,9 +129,10 @@ pub trait RandomAccessFile: Send + Sync {
         None
     }
 
-    /// Bytes of it were read through [`RandomAccessFile::descriptor`]: for files that count what is
-    /// read of them.
-    fn note_read(&self, _bytes: usize) {}
+    /// Bytes of it, from this offset on and so many, were read through
+    /// [`RandomAccessFile::descriptor`], and the read was handed over then: for files that count or
+    /// record what is read of them. A file around another one passes it on.
+    fn note_read(&self, _place: (u64, usize), _since: Instant) {}
 
     /// Whether it was opened in [`IoMode::Direct`].
     fn is_direct(&self) -> bool {

@@ -52,6 +52,7 @@ mod system;
 mod thread_status;
 mod threads;
 mod together;
+mod traced;
 
 use std::fmt;
 use std::sync::Arc;
@@ -110,11 +111,19 @@ pub(crate) use threads::{
 };
 pub use threads::{BackgroundThreads, BackgroundThreadsOptions};
 pub use together::{Place, Take, read_together};
+pub(crate) use traced::{CallRecorder, FileCall, FileCallClass, TracedFiles};
+#[cfg(test)]
+pub(crate) use traced::{Extent, FileCallKind};
 
 /// Time.
 pub trait Clock: Send + Sync {
     /// Monotonic time in microseconds since an arbitrary start.
     fn now_us(&self) -> u64;
+
+    /// [`Clock::now_us`] in nanoseconds, as fine as the clock is.
+    fn now_nanos(&self) -> u64 {
+        self.now_us().saturating_mul(1000)
+    }
 
     /// Like [`Clock::now_us`], but up to a few milliseconds late. For ages that need no precision,
     /// where the system reads this clock faster.

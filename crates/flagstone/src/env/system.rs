@@ -48,6 +48,10 @@ impl Clock for System {
         self.start.elapsed().as_micros() as u64
     }
 
+    fn now_nanos(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
     /// Read from memory that the kernel writes at each tick (the last may have been before the
     /// start): no system call.
     #[cfg(target_os = "linux")]
