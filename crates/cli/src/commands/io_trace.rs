@@ -17,8 +17,8 @@ use crate::text::Notation;
 ///
 /// TRACE is in RocksDB's format. `flagstone bench --io_trace_file` and `Db::start_io_trace` record
 /// such traces. Lines are those of RocksDB's io_tracer_parser: the time at which the call ended, in
-/// nanoseconds; the file, without its directory; RocksDB's name of the call; the nanoseconds that it
-/// took; its status; and the file's size, the bytes and their offset, where the call has them.
+/// nanoseconds; the file, without its directory; RocksDB's name of the call; the nanoseconds that
+/// it took; its status; and the file's size, the bytes and their offset, where the call has them.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone io-trace io.trace --failed")]
 pub struct Arguments {

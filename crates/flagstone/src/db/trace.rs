@@ -93,8 +93,8 @@ impl Db {
     /// the kernel does together (`MultiRead`, each with its time since the first was handed over).
     /// Where the environment encrypts files, the calls are those above the encryption.
     ///
-    /// While it goes on, each call takes a lock that all threads share. Calls that writing the trace
-    /// itself makes are left out.
+    /// While it goes on, each call takes a lock that all threads share. Calls that writing the
+    /// trace itself makes are left out.
     ///
     /// # Errors
     /// `Busy` if that goes on already; `InvalidArgument` for a sampling frequency of 0;

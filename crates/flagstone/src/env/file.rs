@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, Temperature};
 
 /// Whether reads and writes go through the system's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +143,12 @@ pub trait RandomAccessFile: Send + Sync {
     /// bytes.
     fn read_block(&self) -> usize {
         1
+    }
+
+    /// Where a file system of several devices has the file, in terms of how often it is expected to
+    /// be read; `UNKNOWN` where it cannot say.
+    fn temperature(&self) -> Temperature {
+        Temperature::UNKNOWN
     }
 
     /// Tells the system which accesses are coming. Only a hint: it cannot fail, and need not do

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 
 use super::limits;
-use super::{Clock, Join, MemoryState, Random, Resources, Spawn, Task};
+use super::{Clock, Join, LowPriority, MemoryState, Random, Resources, Spawn, Task};
 use crate::base::{Error, Result};
 
 /// The system's clock, randomness and threads.
@@ -132,8 +132,8 @@ impl Spawn for System {
     }
 
     #[cfg(target_os = "linux")]
-    fn run_giving_way(&self, name: &str, niceness: i32, task: Task<'_>) {
-        super::niceness::run_giving_way(name, niceness, task);
+    fn run_giving_way(&self, name: &str, priority: LowPriority, task: Task<'_>) {
+        super::niceness::run_giving_way(name, priority, task);
     }
 }
 

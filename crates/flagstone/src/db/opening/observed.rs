@@ -1,13 +1,14 @@
 //! Opening with files around those of the environment: for listeners that are told of single reads
-//! and writes, for writes that are handed over with checksums, and for traces of I/O.
+//! and writes, for writes that are handed over with checksums, for temperatures, and for
+//! traces of I/O.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::env::{
-    ChecksumHandoff, FileObserver, FileOperation, FileOperationInfo, HandedFiles, ObservedFiles,
-    TracedFiles,
+    AdvisedFiles, ChecksumHandoff, FileObserver, FileOperation, FileOperationInfo, FileSystem,
+    HandedFiles, ObservedFiles, TracedFiles,
 };
 use crate::options::{EventListener, Listeners, Options};
 use crate::trace::IoTrace;
@@ -19,8 +20,19 @@ pub(in crate::db) fn with_files_around(options: &Options) -> (Options, Arc<IoTra
     let trace = Arc::<IoTrace>::default();
     let mut traced = options.clone();
     let (fs, clock) = (options.env.fs.clone(), options.env.clock.clone());
+    let fs = with_advised_files(fs, options);
     traced.env = traced.env.with_fs(Arc::new(TracedFiles::new(fs, clock, trace.clone())));
     (with_observed_files(&with_handed_files(&traced)).into_owned(), trace)
+}
+
+/// The files, told of temperatures, if the options give them any.
+fn with_advised_files(fs: Arc<dyn FileSystem>, options: &Options) -> Arc<dyn FileSystem> {
+    let (wals, metadata) = (options.wal_write_temperature, options.metadata_write_temperature);
+    if wals.is_known() || metadata.is_known() {
+        Arc::new(AdvisedFiles::new(fs, wals, metadata))
+    } else {
+        fs
+    }
 }
 
 /// The options with files that hand checksums over, if any do.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{CallRecorder, Extent, FileCallKind, Tap};
-use crate::base::Result;
+use crate::base::{Result, Temperature};
 use crate::env::{
     Advice, AlignedBuffer, LogFile, Mapping, Metadata, RandomAccessFile, ReclaimableFile,
     WritableFile,
@@ -110,6 +110,10 @@ impl<F: RandomAccessFile + ?Sized, R: CallRecorder> RandomAccessFile for TracedF
 
     fn read_block(&self) -> usize {
         self.file().read_block()
+    }
+
+    fn temperature(&self) -> Temperature {
+        self.file().temperature()
     }
 
     fn advise(&self, advice: Advice) {

@@ -112,15 +112,12 @@ fn none<T>(_: &Result<T>) -> Extent {
 }
 
 impl<R: CallRecorder> TracedFiles<R> {
-    fn open<F: ?Sized>(
+    fn open<F: RandomAccessFile + ?Sized>(
         &self,
         kind: FileCallKind,
         path: &Path,
         open: impl FnOnce(&dyn FileSystem) -> Result<Arc<F>>,
-    ) -> Result<Arc<TracedFile<F, R>>>
-    where
-        F: RandomAccessFile,
-    {
+    ) -> Result<Arc<TracedFile<F, R>>> {
         let file = self.tap.call(kind, path, none, || open(&*self.fs))?;
         Ok(Arc::new(TracedFile::new(file, self.tap.clone())))
     }

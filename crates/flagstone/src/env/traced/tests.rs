@@ -76,6 +76,7 @@ fn each_call_is_told_with_its_numbers() {
 }
 
 /// The recorder may begin and end while a file is open.
+#[expect(clippy::disallowed_methods, reason = "reads of the kernel alone are timed so")]
 #[test]
 fn a_file_that_was_opened_before_is_told_of_and_nothing_while_the_recorder_is_off() {
     let (files, recorder) = traced(Arc::new(MemoryFileSystem::new()));

@@ -48,6 +48,25 @@ fn calls_have_the_bytes_of_rocksdb() {
     assert_eq!(decoded, expected);
 }
 
+/// Records of a trace that RocksDB 11.8 wrote: its header, a write and a read.
+#[test]
+fn a_trace_of_rocksdb_is_read() {
+    let records: [&[u8]; 3] = [
+        b"X\xfeA6\x83a\x06\0\x01\x19\0\0\0\x10feedcafedeadbeef\x0b\0\0\0\x08\0\0\0",
+        b"\xedy\xfd\xb5\x17\x03\0\0\x0c5\0\0\0\x02\0\0\0\0\0\0\0\x06Append\xf4\x17\0\0\0\0\0\0\
+          \x02OK\x0a000004.log\x1f\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        b"\x0b\x1f\x87\xb6\x17\x03\0\0\x0c;\0\0\0\x06\0\0\0\0\0\0\0\x04Read~\x1a\0\0\0\0\0\0\
+          \x02OK\x0a000009.sst5\0\0\0\0\0\0\0\xda\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    ];
+    let [header, write, read] = records.map(|record| RawRecord::parse(record).unwrap());
+    let header = IoTraceHeader::decode(&header).unwrap();
+    assert_eq!(header, IoTraceHeader { time_us: 1_796_066_039_168_600, rocksdb_version: (11, 8) });
+    let (write, read) = (IoCall::decode(&write).unwrap(), IoCall::decode(&read).unwrap());
+    assert_eq!((&*write.operation, &*write.file_name), ("Append", "000004.log"));
+    assert_eq!((write.latency_nanos, write.length, write.offset), (6132, Some(31), None));
+    assert_eq!((&*read.operation, read.length, read.offset), ("Read", Some(53), Some(1242)));
+}
+
 #[test]
 fn what_is_encoded_is_decoded() {
     let error = Error::corruption("damaged");
