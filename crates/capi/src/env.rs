@@ -137,9 +137,13 @@ c_api! {
 
     fn rocksdb_env_join_all_threads(_env: &Env) {}
 
-    fn rocksdb_env_lower_thread_pool_io_priority(_env: &Env) {}
+    fn rocksdb_env_lower_thread_pool_io_priority(env: &Env) {
+        env.rdb.clone().lower_thread_pool_io_priority();
+    }
 
-    fn rocksdb_env_lower_high_priority_thread_pool_io_priority(_env: &Env) {}
+    fn rocksdb_env_lower_high_priority_thread_pool_io_priority(env: &Env) {
+        env.rdb.clone().lower_high_priority_thread_pool_io_priority();
+    }
 
     fn rocksdb_env_lower_thread_pool_cpu_priority(env: &Env) {
         env.rdb.clone().lower_thread_pool_cpu_priority();

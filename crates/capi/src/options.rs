@@ -24,7 +24,6 @@ pub struct Options {
 /// Values of options that are kept to be asked for.
 #[derive(Clone)]
 pub struct Aside {
-    parallel_threads: i32,
     statistics_level: i32,
     /// Styles of compaction whose tables would get a hint how long they live.
     pub(crate) lifetime_hints: BTreeSet<i32>,
@@ -35,7 +34,6 @@ pub struct Aside {
 impl Default for Aside {
     fn default() -> Self {
         Self {
-            parallel_threads: 1,
             statistics_level: EXCEPT_DETAILED_TIMERS,
             handed_files: 0,
             lifetime_hints: BTreeSet::from([LEVEL_COMPACTION]),
@@ -205,7 +203,8 @@ c_settings! { "rocksdb_options", Options, |o| {
         o.rdb.db.cf.settings.compression_opts.max_dict_buffer_bytes;
     value u8, compression_options_use_zstd_dict_trainer:
         o.rdb.db.cf.settings.compression_opts.use_zstd_dict_trainer;
-    value i32, compression_options_parallel_threads: o.aside.parallel_threads;
+    value i32, compression_options_parallel_threads:
+        o.rdb.db.cf.settings.compression_opts.parallel_threads;
     value u8, enable_blob_files: o.rdb.db.cf.settings.enable_blob_files;
     value u64, min_blob_size: o.rdb.db.cf.settings.min_blob_size;
     value u64, blob_file_size: o.rdb.db.cf.settings.blob_file_size;

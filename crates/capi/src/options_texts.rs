@@ -12,11 +12,6 @@ use crate::options::{Options, lend};
 const CACHE_TIERS: &[(i32, &str)] =
     &[(0, "kVolatileTier"), (1, "kVolatileCompressedTier"), (2, "kNonVolatileBlockTier")];
 
-/// RocksDB's numbers and texts of temperatures.
-fn temperatures() -> Vec<(i32, &'static str)> {
-    Temperature::NAMES.iter().map(|(name, value)| (value.as_byte().into(), *name)).collect()
-}
-
 /// The temperature that has this number.
 pub(crate) fn temperature_of(number: i32) -> Option<Temperature> {
     let mut known = Temperature::NAMES.iter().map(|(_, temperature)| *temperature);
@@ -34,14 +29,6 @@ impl Options {
     fn number_of_text(&self, name: &str, texts: &[(i32, &str)]) -> i32 {
         let known = self.known(name);
         texts.iter().find(|(_, text)| *text == known).map_or(0, |(number, _)| *number)
-    }
-
-    fn set_temperature(&mut self, name: &'static str, number: i32) {
-        self.set_text(name, number, &temperatures());
-    }
-
-    fn temperature(&self, name: &str) -> i32 {
-        self.number_of_text(name, &temperatures())
     }
 
     /// The temperature with that number; `None` if there is none, which fails the opening.
@@ -87,19 +74,23 @@ c_api! {
     }
 
     fn rocksdb_options_set_metadata_write_temperature(o: &mut Options, number: i32) {
-        o.set_temperature("metadata_write_temperature", number);
+        if let Some(temperature) = o.temperature_of("metadata_write_temperature", number) {
+            o.rdb.db.db.metadata_write_temperature = temperature;
+        }
     }
 
     fn rocksdb_options_get_metadata_write_temperature(o: &Options) -> i32 {
-        o.temperature("metadata_write_temperature")
+        o.rdb.db.db.metadata_write_temperature.as_byte().into()
     }
 
     fn rocksdb_options_set_wal_write_temperature(o: &mut Options, number: i32) {
-        o.set_temperature("wal_write_temperature", number);
+        if let Some(temperature) = o.temperature_of("wal_write_temperature", number) {
+            o.rdb.db.db.wal_write_temperature = temperature;
+        }
     }
 
     fn rocksdb_options_get_wal_write_temperature(o: &Options) -> i32 {
-        o.temperature("wal_write_temperature")
+        o.rdb.db.db.wal_write_temperature.as_byte().into()
     }
 
     fn rocksdb_options_set_lowest_used_cache_tier(o: &mut Options, number: i32) {

@@ -1,4 +1,4 @@
-//! Traces of operations and of the block cache, and replays.
+//! Traces of operations, of the block cache and of I/O, and replays.
 
 use std::cell::RefCell;
 use std::ffi::c_char;
@@ -7,7 +7,8 @@ use std::path::Path;
 use flagstone::cache::{TraceFormat, TraceOptions as CacheTraceOptions};
 use flagstone::replay::{ReplayOptions, Replayer as EngineReplayer};
 use flagstone::trace::{
-    FileTraceReader, FileTraceWriter, OperationTraceOptions, TraceFilter, TraceReader as _,
+    FileTraceReader, FileTraceWriter, IoTraceFilter, IoTraceOptions, OperationTraceOptions,
+    TraceFilter, TraceReader as _,
 };
 use flagstone_rocksdb as rdb;
 use flagstone_rocksdb::parts::engine_env;
@@ -137,10 +138,6 @@ fn none() -> rdb::Error {
     flagstone::Error::new(flagstone::Code::IoError, "No trace file to close").into()
 }
 
-fn no_io_trace<T>() -> Result<T> {
-    Err(rdb::Error::not_supported("traces of I/O"))
-}
-
 c_api! {
     fn rocksdb_trace_reader_create(
         env: &Env, _files: ?EnvOptions, path: path, error
@@ -216,13 +213,23 @@ c_api! {
     }
 
     fn rocksdb_start_io_trace(
-        _db: &Db, _env: ?Env, _files: ?EnvOptions, _options: ?TraceOptions, _path: path, error
+        db: &Db, env: ?Env, _files: ?EnvOptions, options: ?TraceOptions, path: path, error
     ) {
-        no_io_trace::<()>()?;
+        let defaults = TraceOptions::default();
+        let options = options.unwrap_or(&defaults);
+        let options = IoTraceOptions {
+            max_trace_file_size: options.max_trace_file_size,
+            // RocksDB takes 0 for all, and its filter knows no calls of files.
+            sampling_frequency: options.sampling_frequency.max(1),
+            filter: IoTraceFilter::default(),
+        };
+        let writer = FileTraceWriter::replace(&env_of(db, env), path);
+        db.engine().start_io_trace(&options, Box::new(writer))?;
     }
 
-    fn rocksdb_end_io_trace(_db: &Db, error) {
-        no_io_trace::<()>()?;
+    fn rocksdb_end_io_trace(db: &Db, error) {
+        // As in RocksDB, it is no error if there is none.
+        db.engine().end_io_trace()?;
     }
 
     fn rocksdb_start_block_cache_trace(

@@ -84,6 +84,7 @@ pub enum Command {
     Checkpoint(commands::checkpoint::Arguments),
     Transactions(commands::transactions::Arguments),
     Replay(commands::replay::Arguments),
+    IoTrace(commands::io_trace::Arguments),
     Backup(commands::backup::Arguments),
     #[command(alias = "list_column_families")]
     ListFamilies(commands::list_families::Arguments),
@@ -170,6 +171,7 @@ impl Command {
             Command::Checkpoint(arguments) => commands::checkpoint::run(arguments, common),
             Command::Transactions(arguments) => commands::transactions::run(arguments, common),
             Command::Replay(arguments) => commands::replay::run(arguments, common),
+            Command::IoTrace(arguments) => commands::io_trace::run(arguments, common),
             Command::Backup(arguments) => commands::backup::run(arguments, common),
             Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
             Command::CreateFamily(arguments) => commands::create_family::run(arguments, common),

@@ -85,6 +85,7 @@ const COMMANDS: &[(&str, &str, Beside)] = &[
     ("blob", "", Beside::HasNoDatabase),
     ("bench", "--db DB --benchmarks=fillseq --num=1", Beside::IsRefused),
     ("cache-sim", "", Beside::HasNoDatabase),
+    ("io-trace", "", Beside::HasNoDatabase),
     ("completions", "", Beside::HasNoDatabase),
     ("man", "", Beside::HasNoDatabase),
     ("help", "", Beside::HasNoDatabase),

@@ -59,7 +59,7 @@ fn prepare(directory: &Path) {
         directory,
         &format!(
             "{bench},stats --block_cache_trace_file=blocks.oracleGeneral \
-             --trace_file=operations.trace > server.log"
+             --trace_file=operations.trace --io_trace_file=io.trace > server.log"
         ),
     );
     let trace = std::fs::read(directory.join("blocks.oracleGeneral")).unwrap();

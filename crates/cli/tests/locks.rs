@@ -33,7 +33,7 @@ enum Beside {
 
 /// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the
 /// database.
-const COMMANDS: [(&str, Beside, &str); 55] = [
+const COMMANDS: [(&str, Beside, &str); 56] = [
     ("get", Beside::Works, "get --db {db} key"),
     ("multi-get", Beside::Works, "multi-get --db {db} key"),
     ("put", Beside::Refused, "put --db {db} key value"),
@@ -95,6 +95,7 @@ const COMMANDS: [(&str, Beside, &str); 55] = [
         "bench --benchmarks=overwrite --num=10 --use_existing_db=true --db={db}",
     ),
     ("cache-sim", Beside::Without, ""),
+    ("io-trace", Beside::Without, ""),
     ("completions", Beside::Without, ""),
     ("man", Beside::Without, ""),
     ("help", Beside::Without, ""),

@@ -30,7 +30,7 @@ const DATA_KIB: u64 = 128 << 10;
 
 /// What is run of each command. In a line, {dir} is the scratch directory; `<FILE` and `>FILE` in
 /// it are standard input and output.
-const TABLE: [(&str, &[&str]); 55] = [
+const TABLE: [(&str, &[&str]); 56] = [
     ("import", &["import --db {dir}/db {dir}/source --set memory_budget=64m"]),
     ("put", &["put --db {dir}/put --file {dir}/source/v v --set memory_budget=64m"]),
     ("get", &["get --db {dir}/db v >got", "get --db {dir}/put v >got"]),
@@ -106,6 +106,8 @@ const TABLE: [(&str, &[&str]); 55] = [
     // They make values of their own, of the size that is asked for.
     ("bench", &[]),
     ("cache-sim", &[]),
+    // A trace has no values.
+    ("io-trace", &[]),
     ("completions", &[]),
     ("man", &[]),
     ("help", &[]),

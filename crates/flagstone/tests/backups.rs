@@ -518,10 +518,6 @@ fn options_that_do_not_go_together_are_refused() {
     assert_eq!(open(&|options| options.schema_version = 0), Code::NotSupported);
     assert_eq!(open(&|options| options.max_background_operations = 0), Code::InvalidArgument);
     assert_eq!(open(&|options| options.callback_trigger_interval_size = 0), Code::InvalidArgument);
-    let temperatures = |options: &mut BackupEngineOptions| {
-        options.current_temperatures_override_manifest = true;
-    };
-    assert_eq!(open(&temperatures), Code::NotSupported);
     assert!(!place.at("backups").exists());
     let missing = BackupEngineReadOnly::open(place.backup_options()).unwrap_err();
     assert_eq!(missing.code(), Code::NotFound);

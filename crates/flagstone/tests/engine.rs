@@ -529,14 +529,13 @@ fn a_filter_that_panics_poisons_and_does_not_hang() {
 fn what_would_have_no_effect_is_refused() {
     let mut options = create();
     for (name, value) in [
-        ("compression_opts.parallel_threads", "4"),
         ("compression_opts.strategy", "1"),
         ("bottommost_compression_opts.use_zstd_dict_trainer", "false"),
     ] {
         assert_eq!(options.set(name, value).unwrap_err().code(), Code::NotSupported, "{name}");
     }
     let mut set_directly = create();
-    set_directly.cf.compression_opts.parallel_threads = 4;
+    set_directly.cf.compression_opts.strategy = 1;
     assert_eq!(set_directly.validate().unwrap_err().code(), Code::NotSupported);
     options.set("compression_opts.level", "3").unwrap();
 }

@@ -13,7 +13,7 @@ use flagstone::base::{
     FilteredKind, Result, TableFileCreationReason,
 };
 use flagstone::db::{Db, Ticker};
-use flagstone::env::{Env, Join, Spawn, Task};
+use flagstone::env::{Env, Join, LowPriority, Spawn, Task};
 use flagstone::options::{BackgroundThreads, BackgroundThreadsOptions, FlushOptions, Options};
 use testkit::settings;
 
@@ -37,14 +37,14 @@ impl Spawn for Knowing {
         self.inner.run_all(name, tasks);
     }
 
-    fn run_giving_way(&self, name: &str, niceness: i32, task: Task<'_>) {
-        self.niceness.store(niceness as u64, Ordering::SeqCst);
+    fn run_giving_way(&self, name: &str, priority: LowPriority, task: Task<'_>) {
+        self.niceness.store(priority.niceness as u64, Ordering::SeqCst);
         let task = || {
             GAVE_WAY.set(true);
             task();
             GAVE_WAY.set(false);
         };
-        self.inner.run_giving_way(name, niceness, Box::new(task));
+        self.inner.run_giving_way(name, priority, Box::new(task));
     }
 }
 
@@ -197,7 +197,12 @@ fn a_flush_gives_way_unless_its_caller_waits_for_it() {
 fn threads_that_are_shared_have_a_niceness_of_their_own() {
     let starved = Arc::new(Starved::default());
     let (knowing, mut options) = world(&starved);
-    let threads = BackgroundThreadsOptions { flush_threads: 1, compaction_threads: 1, niceness: 9 };
+    let threads = BackgroundThreadsOptions {
+        flush_threads: 1,
+        compaction_threads: 1,
+        niceness: 9,
+        idle_io: false,
+    };
     options.background_threads =
         Some(Arc::new(BackgroundThreads::with_env(threads, &options.env).unwrap()));
     let db = Db::open("/shared", &options).unwrap();

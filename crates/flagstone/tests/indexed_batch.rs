@@ -1,12 +1,14 @@
 //! A batch with an index, read by itself and over a database, beside an ordered map.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fastrand::Rng;
 use flagstone::base::merge::StringAppendOperator;
 use flagstone::base::{Code, Comparator};
-use flagstone::db::{ColumnFamily, Db};
+use flagstone::db::{ColumnFamily, Db, Ticker};
 use flagstone::transactions::{BatchEntry, InBatch, WriteBatchWithIndex};
 use flagstone::{ColumnFamilyOptions, Options, ReadOptions};
 
@@ -308,4 +310,111 @@ fn a_batch_over_a_database_is_what_writing_it_makes() {
             assert_eq!(found, expected, "seed {seed}");
         }
     }
+}
+
+/// The names of files in a database that have this end.
+fn files(directory: &tempfile::TempDir, end: &str) -> Vec<String> {
+    let names = std::fs::read_dir(directory.path()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.ends_with(end)).collect()
+}
+
+fn all(db: &Db, family: &ColumnFamily) -> Vec<(String, String)> {
+    let mut iter = db.iter_cf(family, &ReadOptions::default()).unwrap();
+    let mut found = Vec::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
+        found.push((text(iter.key()), text(iter.value().unwrap())));
+        iter.next();
+    }
+    iter.status().unwrap();
+    found
+}
+
+#[test]
+fn an_ingested_batch_is_there_at_once_and_for_good() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = opened(&directory);
+    let family = db.default_column_family();
+    let other = db.create_column_family("other", &ColumnFamilyOptions::default()).unwrap();
+    for key in ["a", "b", "c", "d"] {
+        db.put(key, "below").unwrap();
+    }
+    let before = db.snapshot();
+    let mut batch = WriteBatchWithIndex::new();
+    batch.put(family, "a", "1").unwrap();
+    batch.put(family, "a", "2").unwrap();
+    batch.delete(family, "b").unwrap();
+    batch.merge(family, "c", "1").unwrap();
+    batch.merge(family, "c", "2").unwrap();
+    batch.merge(family, "c", "3").unwrap();
+    batch.put(family, "e", "new").unwrap();
+    batch.merge(family, "e", "er").unwrap();
+    batch.put(family, "f", "put").unwrap();
+    batch.single_delete(family, "f").unwrap();
+    batch.put_entity(&other, "entity", [("column", "1")]).unwrap();
+    batch.set_save_point();
+    batch.put(family, "g", "rolled back").unwrap();
+    batch.rollback_to_save_point().unwrap();
+    let written = db.statistics().get(Ticker::KeysWritten);
+    batch.ingest(&db).unwrap();
+    assert_eq!(db.statistics().get(Ticker::KeysWritten), written, "not through memtables");
+    let expected = [("a", "2"), ("c", "below,1,2,3"), ("d", "below"), ("e", "new,er")];
+    let expected: Vec<_> =
+        expected.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    assert_eq!(all(&db, family), expected);
+    assert_eq!(
+        db.get_entity(&ReadOptions::default(), &other, "entity").unwrap().unwrap().iter().count(),
+        1
+    );
+    let seen = ReadOptions { snapshot: Some(before), ..ReadOptions::default() };
+    assert_eq!(db.get_with(&seen, family, "b").unwrap().unwrap(), "below");
+    assert!(db.get_with(&seen, family, "e").unwrap().is_none());
+    drop(seen);
+    // It may be ingested again, over what is there now.
+    batch.ingest(&db).unwrap();
+    assert_eq!(db.get("c").unwrap().unwrap(), "below,1,2,3,1,2,3");
+    WriteBatchWithIndex::new().ingest(&db).unwrap();
+    assert_eq!(files(&directory, ".dbtmp"), Vec::<String>::new());
+    db.close().unwrap();
+    let db = opened(&directory);
+    assert_eq!(db.get("e").unwrap().unwrap(), "new,er");
+    assert!(db.get("b").unwrap().is_none() && db.get("f").unwrap().is_none());
+}
+
+#[test]
+fn what_is_not_ingested_is_refused_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = opened(&directory);
+    let family = db.default_column_family();
+    let dropped = db.create_column_family("dropped", &ColumnFamilyOptions::default()).unwrap();
+    let mut options = ColumnFamilyOptions::default();
+    options.comparator = Comparator::BytewiseU64Ts;
+    let stamped = db.create_column_family("stamped", &options).unwrap();
+    let code = |fill: &dyn Fn(&mut WriteBatchWithIndex)| {
+        let mut batch = WriteBatchWithIndex::new();
+        batch.put(family, "k", "v").unwrap();
+        fill(&mut batch);
+        batch.ingest(&db).unwrap_err().code()
+    };
+    let many = |batch: &mut WriteBatchWithIndex| {
+        (0..65).for_each(|_| batch.merge(family, "many", "1").unwrap());
+    };
+    assert_eq!(code(&many), Code::InvalidArgument);
+    assert_eq!(code(&|batch| batch.put(&stamped, "k", "v").unwrap()), Code::NotSupported);
+    let mut lost = WriteBatchWithIndex::new();
+    lost.put(&dropped, "k", "v").unwrap();
+    db.drop_column_family(&dropped).unwrap();
+    assert_eq!(lost.ingest(&db).unwrap_err().code(), Code::InvalidArgument);
+    assert!(db.get("k").unwrap().is_none());
+    assert!(files(&directory, ".dbtmp").is_empty() && files(&directory, ".sst").is_empty());
+    db.drop_column_family(&stamped).unwrap();
+    drop((dropped, stamped));
+    db.close().unwrap();
+    let db = Db::open_read_only(directory.path(), &Options::default()).unwrap();
+    let mut batch = WriteBatchWithIndex::new();
+    batch.put(db.default_column_family(), "k", "v").unwrap();
+    assert_eq!(batch.ingest(&db).unwrap_err().code(), Code::NotSupported);
+    assert!(files(&directory, ".dbtmp").is_empty());
 }

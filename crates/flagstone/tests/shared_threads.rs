@@ -11,7 +11,7 @@ use common::entries;
 use flagstone::base::{Code, CompactionFilter, FilterDecision, FilteredKind, Result};
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, Join, Spawn, Task};
+use flagstone::env::{Env, Join, LowPriority, Spawn, Task};
 use flagstone::options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, Options, ReadOptions,
 };
@@ -35,9 +35,9 @@ impl Spawn for Counting {
         self.inner.run_all(name, tasks);
     }
 
-    fn run_giving_way(&self, name: &str, niceness: i32, task: Task<'_>) {
-        self.niceness.lock().push(niceness);
-        self.inner.run_giving_way(name, niceness, task);
+    fn run_giving_way(&self, name: &str, priority: LowPriority, task: Task<'_>) {
+        self.niceness.lock().push(priority.niceness);
+        self.inner.run_giving_way(name, priority, task);
     }
 }
 
@@ -51,7 +51,8 @@ fn shared(flush_threads: usize, compaction_threads: usize) -> (Arc<Counting>, Op
     });
     let env = Env { spawner: counting.clone(), ..env };
     let mut options = settings::tiny(&env);
-    let wanted = BackgroundThreadsOptions { flush_threads, compaction_threads, niceness: 3 };
+    let wanted =
+        BackgroundThreadsOptions { flush_threads, compaction_threads, niceness: 3, idle_io: false };
     options.background_threads =
         Some(Arc::new(BackgroundThreads::with_env(wanted, &env).expect("good options")));
     (counting, options)
@@ -210,7 +211,12 @@ fn a_thousand_databases() {
     let mut options = common::create();
     // A log takes as much of the disk as a memtable may grow to, from its beginning.
     settings::set(&mut options, &[("write_buffer_size", "65536")]);
-    let threads = BackgroundThreadsOptions { flush_threads: 1, compaction_threads: 3, niceness: 0 };
+    let threads = BackgroundThreadsOptions {
+        flush_threads: 1,
+        compaction_threads: 3,
+        niceness: 0,
+        idle_io: false,
+    };
     options.background_threads =
         Some(Arc::new(BackgroundThreads::new(threads).expect("good options")));
     options.block_cache = Some(BlockCache::new(&CacheSettings::with_capacity(32 << 20)));

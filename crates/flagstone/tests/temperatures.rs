@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use common::{create, open_as_written, referee, temporary};
+use flagstone::backup::{BackupEngine, BackupEngineOptions, CreateBackupOptions};
 use flagstone::base::Code;
 use flagstone::db::Db;
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{Env, FileSystem, FileSystemAround};
+use flagstone::env::{AnyFile, Env, FileAround, FileSystem, FileSystemAround, OpenMode};
 use flagstone::options::{Options, Temperature};
+use flagstone::transactions::WriteBatchWithIndex;
 use testkit::HandClock;
 
 const BEGIN: u64 = 1_700_000_000;
@@ -207,5 +209,106 @@ fn what_has_no_age_is_refused() {
             refused.then_some(Code::NotSupported),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn logs_and_metadata_have_temperatures_of_their_own() {
+    let scratch = temporary();
+    let world = World::new();
+    let text =
+        "wal_write_temperature=kWarm;metadata_write_temperature=kCold;recycle_log_file_num=0";
+    let db = Db::open(scratch.path(), &world.options(text)).unwrap();
+    write(&db, "a");
+    db.close().unwrap();
+    let told = world.told();
+    let of = |wanted: &dyn Fn(&str) -> bool| -> Vec<Temperature> {
+        let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+        told.iter().filter(|(path, _)| wanted(&name(path))).map(|(_, told)| *told).collect()
+    };
+    let wals = of(&|name| name.ends_with(".log"));
+    assert!(wals.len() >= 2 && wals.iter().all(|told| *told == Temperature::WARM), "{told:?}");
+    // The others are written under temporary names.
+    let metadata = of(&|name| name.starts_with("MANIFEST-"));
+    let temporary = of(&|name| name.ends_with(".dbtmp"));
+    assert!(!metadata.is_empty() && temporary.len() >= 3, "{told:?}");
+    assert!(metadata.iter().chain(&temporary).all(|told| *told == Temperature::COLD), "{told:?}");
+    assert!(of(&|name| name.ends_with(".sst") || name.starts_with("LOG")).is_empty(), "{told:?}");
+    // Without them nothing is said.
+    Db::open(scratch.path(), &world.options("")).unwrap().close().unwrap();
+    assert_eq!(world.told(), []);
+}
+
+/// The tables of a batch that is ingested have temporary names, too, and are no metadata.
+#[test]
+fn ingested_batches_have_the_temperature_of_tables() {
+    let scratch = temporary();
+    let world = World::new();
+    let text = "metadata_write_temperature=kCold;default_write_temperature=kWarm";
+    let db = Db::open(scratch.path(), &world.options(text)).unwrap();
+    world.told();
+    let mut batch = WriteBatchWithIndex::new();
+    batch.put(db.default_column_family(), "a", "1").unwrap();
+    batch.ingest(&db).unwrap();
+    let told = world.told();
+    assert!(
+        !told.is_empty() && told.iter().all(|(_, told)| *told == Temperature::WARM),
+        "{told:?}"
+    );
+    assert_eq!(db.live_files()[0].temperature, Temperature::WARM);
+}
+
+/// Says that its tables are warm.
+struct Warm(OsFileSystem);
+
+struct WarmFile(AnyFile);
+
+impl FileAround for WarmFile {
+    fn inner(&self) -> &AnyFile {
+        &self.0
+    }
+
+    fn temperature(&self) -> Temperature {
+        Temperature::WARM
+    }
+}
+
+impl FileSystemAround for Warm {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.0
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> flagstone::Result<AnyFile> {
+        let file = mode.open(&self.0, path)?;
+        let is_table = path.extension().is_some_and(|kind| kind == "sst");
+        Ok(if is_table { AnyFile::around(WarmFile(file)) } else { file })
+    }
+}
+
+/// The MANIFEST says what was planned, and the file system what is: RocksDB lets the option choose,
+/// and takes what is known where only one of them knows.
+#[test]
+fn a_backup_records_the_temperatures_of_the_manifest_or_of_the_files() {
+    for (planned, overrides, expected) in [
+        ("kUnknown", false, Temperature::WARM),
+        ("kCold", false, Temperature::COLD),
+        ("kCold", true, Temperature::WARM),
+    ] {
+        let scratch = temporary();
+        let mut options = create();
+        options.set("default_write_temperature", planned).unwrap();
+        options.env = Env::os().with_fs(Arc::new(Warm(OsFileSystem)));
+        let db = Db::open(scratch.path().join("db"), &options).unwrap();
+        write(&db, "a");
+        let mut of_backups = BackupEngineOptions::new(scratch.path().join("backups"));
+        of_backups.schema_version = 2;
+        of_backups.current_temperatures_override_manifest = overrides;
+        let backups = BackupEngine::open(of_backups).unwrap();
+        backups.create_new_backup(&db, &CreateBackupOptions::default()).unwrap();
+        let info = backups.get_backup_info(true).unwrap().remove(0);
+        let tables =
+            info.file_details.iter().filter(|file| file.relative_filename.ends_with(".sst"));
+        let found: Vec<Temperature> = tables.map(|file| file.temperature).collect();
+        assert_eq!(found, [expected], "{planned} {overrides}");
     }
 }

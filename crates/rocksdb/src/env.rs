@@ -15,11 +15,13 @@ pub struct Env {
     pub(crate) engine: flagstone::Env,
     /// Whether background threads give way to all others.
     gives_way: Arc<AtomicBool>,
+    /// Whether their I/O does.
+    has_idle_io: Arc<AtomicBool>,
 }
 
 impl Env {
     fn of(engine: flagstone::Env) -> Self {
-        Self { engine, gives_way: Arc::default() }
+        Self { engine, gives_way: Arc::default(), has_idle_io: Arc::default() }
     }
 
     /// The operating system's.
@@ -44,6 +46,11 @@ impl Env {
         self.gives_way.load(Ordering::Relaxed)
     }
 
+    /// Whether databases that are opened from now on have threads whose I/O gives way.
+    pub(crate) fn has_idle_io(&self) -> bool {
+        self.has_idle_io.load(Ordering::Relaxed)
+    }
+
     /// Has no effect: see [`Env`].
     pub fn set_background_threads(&mut self, _num_threads: i32) {}
 
@@ -59,11 +66,17 @@ impl Env {
     /// Returns at once: no thread outlives its database.
     pub fn join_all_threads(&mut self) {}
 
-    /// Has no effect: threads have no priority for I/O. A rate limiter limits what they write.
-    pub fn lower_thread_pool_io_priority(&mut self) {}
+    /// The disk serves flushes and compactions of databases that are opened from now on only when
+    /// no other thread wants it, but not while writers wait for them. Only on Linux, and for
+    /// devices whose scheduler knows such classes.
+    pub fn lower_thread_pool_io_priority(&mut self) {
+        self.has_idle_io.store(true, Ordering::Relaxed);
+    }
 
-    /// Has no effect: threads have no priority for I/O. A rate limiter limits what they write.
-    pub fn lower_high_priority_thread_pool_io_priority(&mut self) {}
+    /// The same as [`lower_thread_pool_io_priority`](Self::lower_thread_pool_io_priority).
+    pub fn lower_high_priority_thread_pool_io_priority(&mut self) {
+        self.lower_thread_pool_io_priority();
+    }
 
     /// Flushes and compactions of databases that are opened from now on give way to all other
     /// threads that want the processor, but not while writers wait for them. Only on Linux.

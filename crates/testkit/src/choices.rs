@@ -110,6 +110,9 @@ pub const CHOICES: &[Choice] = choices! {
         "background_niceness": &["0", "5"],
         "strict_bytes_per_sync": BOOL,
         "allow_fallocate": &["true", "true", "false"],
+        "background_idle_io": BOOL,
+        "wal_write_temperature": TEMPERATURES,
+        "metadata_write_temperature": TEMPERATURES,
         "file_checksum_gen_factory": &["nullptr", "nullptr", "FileChecksumGenCrc32cFactory"],
         "cache_policy": &["lru", "lru", "fifo", "lfu", "slru", "s4lru", "s3_fifo", "sieve", "w_tiny_lfu"],
         "WAL_ttl_seconds": &["0", "0", "0", "1"],
@@ -196,7 +199,7 @@ pub const CHOICES: &[Choice] = choices! {
         "compression_opts": &[
             "{max_dict_bytes=0;}",
             "{level=1;}",
-            "{level=9;}",
+            "{level=9;parallel_threads=3;}",
             "{max_dict_bytes=1000;}",
             "{max_dict_bytes=1000;zstd_max_train_bytes=10000;}",
             "{max_dict_bytes=300;max_dict_buffer_bytes=2000;}",

@@ -80,6 +80,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/env/description_lock.rs",
     "crates/flagstone/src/env/forks.rs",
     "crates/flagstone/src/env/mapping.rs",
+    "crates/flagstone/src/env/niceness.rs",
     "crates/flagstone/src/env/range_sync.rs",
     "crates/flagstone/src/env/ring.rs",
     "crates/flagstone/src/memtable/arena.rs",

@@ -232,9 +232,10 @@ static void choices(void) {
   CHECK(rocksdb_options_get_wal_write_temperature(options) == 0);
   rocksdb_options_set_wal_write_temperature(options, 0x0c);
   CHECK(rocksdb_options_get_wal_write_temperature(options) == 0x0c);
-  CHECK(rocksdb_open(options, in("choices"), &error) == NULL);
-  CHECK(failed_with("Not implemented: "));
+  rocksdb_options_set_metadata_write_temperature(options, 0x10);
+  CHECK(rocksdb_options_get_metadata_write_temperature(options) == 0x10);
   rocksdb_options_set_wal_write_temperature(options, 0);
+  rocksdb_options_set_metadata_write_temperature(options, 0);
   size_t len;
   const char* host = rocksdb_options_get_db_host_id(options, &len);
   CHECK(len == strlen("__hostname__") && memcmp(host, "__hostname__", len) == 0);

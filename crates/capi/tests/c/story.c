@@ -681,9 +681,33 @@ static void traces(void) {
   OK();
   rocksdb_end_block_cache_trace(db, &error);
   OK();
-  rocksdb_start_io_trace(db, NULL, NULL, NULL, in("io"), &error);
-  CHECK(strncmp(error, "Not implemented", 15) == 0);
+  rocksdb_end_io_trace(db, &error);
+  OK();
+  snprintf(trace, sizeof(trace), "%s", in("io.trace"));
+  rocksdb_start_io_trace(db, NULL, NULL, NULL, trace, &error);
+  OK();
+  rocksdb_start_io_trace(db, NULL, NULL, NULL, trace, &error);
+  CHECK(strstr(error, "already being recorded") != NULL);
   rocksdb_free(error), error = NULL;
+  put(db, "grace", "1906");
+  rocksdb_flushoptions_t* flush = rocksdb_flushoptions_create();
+  rocksdb_flush(db, flush, &error);
+  OK();
+  rocksdb_flushoptions_destroy(flush);
+  rocksdb_end_io_trace(db, &error);
+  OK();
+  env = rocksdb_create_default_env();
+  reader = rocksdb_trace_reader_create(env, NULL, trace, &error);
+  OK();
+  size_t calls = 0;
+  for (char* record; (record = rocksdb_trace_reader_read(reader, &len, &error)); calls++) {
+    CHECK(record[8] == (calls == 0 ? 1 : 12));
+    rocksdb_free(record);
+  }
+  OK();
+  CHECK(calls > 5);
+  rocksdb_trace_reader_destroy(reader);
+  rocksdb_env_destroy(env);
   rocksdb_close(db);
   rocksdb_options_destroy(options);
 }

@@ -196,6 +196,10 @@ pub struct Flags {
     /// that uses an existing database. `flagstone replay` repeats them
     #[arg(long)]
     pub trace_file: Option<PathBuf>,
+    /// Record calls of files in this new file, in RocksDB's format, starting with the first
+    /// benchmark that uses an existing database. `flagstone io-trace` prints them
+    #[arg(long)]
+    pub io_trace_file: Option<PathBuf>,
     /// Record block cache accesses in this new file, starting with the first benchmark that uses an
     /// existing database; CSV if the name ends in .csv, RocksDB's format if it ends in .rocksdb,
     /// otherwise oracleGeneral. `flagstone cache-sim` replays it

@@ -11,7 +11,7 @@ use flagstone::base::file_name::{self, FileKind};
 use flagstone::db::{Db, another_owner};
 use flagstone::env::{Env, IoMode};
 use flagstone::options::{CompactRangeOptions, Options};
-use flagstone::trace::{FileTraceWriter, OperationTraceOptions};
+use flagstone::trace::{FileTraceWriter, IoTraceOptions, OperationTraceOptions};
 use serde_json::{Map, Value, json};
 
 use super::data::KeyOrder;
@@ -43,9 +43,11 @@ pub fn run(flags: &Flags, common: &Common) -> Outcome {
     }
     let plans = plans(flags)?;
     let used = plans.iter().position(|plan| !plan.fresh).unwrap_or(plans.len());
-    let is_traced = flags.block_cache_trace_file.is_some() || flags.trace_file.is_some();
+    let traces = [&flags.block_cache_trace_file, &flags.trace_file, &flags.io_trace_file];
+    let is_traced = traces.iter().any(|file| file.is_some());
     if is_traced && plans[used..].iter().any(|plan| plan.fresh) {
-        let message = "with --trace_file or --block_cache_trace_file, benchmarks that make a new database come before the others";
+        let message =
+            "with a file for a trace, benchmarks that make a new database come before the others";
         return Err(Failure::Usage(message.to_string()));
     }
     database::check_no_file(&Env::os(), &flags.db)?;
@@ -356,6 +358,13 @@ impl<'a> Bench<'a> {
             let facts = json!({ "operations": operations, "bytes": bytes });
             self.tell(&json!({ "trace": facts }), &text)?;
         }
+        if let Some(db) = &self.db
+            && let Some(trace) = db.end_io_trace()?
+        {
+            let (calls, bytes) = (trace.calls, trace.bytes);
+            let text = format!("I/O trace: {calls} calls, {bytes} bytes\n");
+            self.tell(&json!({ "io_trace": { "calls": calls, "bytes": bytes } }), &text)?;
+        }
         self.close()?;
         Ok(Verdict::Sound)
     }
@@ -368,6 +377,10 @@ impl<'a> Bench<'a> {
         if let Some(path) = &self.flags.trace_file {
             let writer = Box::new(FileTraceWriter::create(&Env::os(), path)?);
             self.open_db()?.start_trace(&OperationTraceOptions::default(), writer)?;
+        }
+        if let Some(path) = &self.flags.io_trace_file {
+            let writer = Box::new(FileTraceWriter::create(&Env::os(), path)?);
+            self.open_db()?.start_io_trace(&IoTraceOptions::default(), writer)?;
         }
         Ok(())
     }

@@ -27,6 +27,7 @@ pub mod get_entity;
 pub mod import;
 pub mod import_family;
 pub mod ingest;
+pub mod io_trace;
 pub mod kind;
 pub mod list_families;
 pub mod list_files;

@@ -322,7 +322,7 @@ impl Job<'_> {
                 found
             }
         };
-        self.entry(file, path.clone(), Passed { size: *size, crc32c })
+        self.entry(file, path.clone(), Passed::unread(*size, crc32c))
     }
 
     /// Copies a file to where it has no name yet that counts, and then gives it one.
@@ -366,7 +366,13 @@ impl Job<'_> {
             expected.check(&found).map_err(|error| error.at(source))?;
         }
         let (size, crc32c) = (Some(passed.size), Some(passed.crc32c));
-        Ok(MetaFile { path, size, crc32c, temperature: file.temperature })
+        let overrides = self.creation.options.current_temperatures_override_manifest;
+        let is_believed = overrides || !file.temperature.is_known();
+        let temperature = match passed.temperature {
+            current if current.is_known() && is_believed => current,
+            _ => file.temperature,
+        };
+        Ok(MetaFile { path, size, crc32c, temperature })
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::base::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Rank, ranked};
 use crate::base::{Error, Result, file_name};
 use crate::db::Db;
-use crate::env::{Env, FileLock, Names, RateLimiter, RateLimiterOptions};
+use crate::env::{Env, FileLock, LowPriority, Names, RateLimiter, RateLimiterOptions};
 
 use super::create::{Creation, check_not_stopped};
 use super::directory::{Backups, Directory, shared_directory, size_of};
@@ -422,7 +422,7 @@ impl BackupEngine {
 }
 
 /// Above the caller's niceness.
-const LOWEST_PRIORITY: i32 = 19;
+const LOWEST_PRIORITY: LowPriority = LowPriority::of_niceness(19);
 
 impl std::ops::Deref for BackupEngine {
     type Target = BackupEngineReadOnly;

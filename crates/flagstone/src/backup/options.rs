@@ -67,7 +67,9 @@ pub struct BackupEngineOptions {
     /// The form of new meta files: 1, which every RocksDB reads, or 2 (RocksDB 6.19 and later),
     /// which has sizes, temperatures and excluded files.
     pub schema_version: u32,
-    /// Not supported: the MANIFEST's temperatures are recorded.
+    /// Whether a file has the temperature that its file system says, if it says one
+    /// ([`RandomAccessFile::temperature`](crate::env::RandomAccessFile::temperature)), rather than
+    /// that in the MANIFEST. Without it, the file system is believed if the MANIFEST has none.
     pub current_temperatures_override_manifest: bool,
 }
 
@@ -108,9 +110,6 @@ impl BackupEngineOptions {
                 "schema_version must be 1 or 2, not {}",
                 self.schema_version
             )));
-        } else if self.current_temperatures_override_manifest {
-            let message = "current_temperatures_override_manifest is not supported";
-            return Err(Error::not_supported(message));
         } else {
             return Ok(());
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::base::checksum::crc32c_append;
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
-use crate::base::{Code, Error, Result};
+use crate::base::{Code, Error, Result, Temperature};
 use crate::env::{
     Advice, BufferedWriter, FileSystem, IoMode, IoPriority, RateLimiter, Spawn, Task,
 };
@@ -50,6 +50,15 @@ pub(super) struct Transfer<'a> {
 pub(super) struct Passed {
     pub(super) size: u64,
     pub(super) crc32c: u32,
+    /// What the file system says.
+    pub(super) temperature: Temperature,
+}
+
+impl Passed {
+    /// Of a file that was not read, so its file system was not asked.
+    pub(super) fn unread(size: u64, crc32c: u32) -> Self {
+        Self { size, crc32c, temperature: Temperature::UNKNOWN }
+    }
 }
 
 impl Transfer<'_> {
@@ -89,7 +98,7 @@ impl Transfer<'_> {
             file.sync()?;
         }
         self.progress.add(bytes.len() as u64);
-        Ok(Passed { size: bytes.len() as u64, crc32c: crc32c_append(0, bytes) })
+        Ok(Passed::unread(bytes.len() as u64, crc32c_append(0, bytes)))
     }
 
     /// The size and checksum of a file.
@@ -110,7 +119,7 @@ impl Transfer<'_> {
             None => (file.size()?, false),
         };
         let mut buffer = vec![0; self.capacity()];
-        let mut passed = Passed { size: 0, crc32c: 0 };
+        let mut passed = Passed { size: 0, crc32c: 0, temperature: file.temperature() };
         while passed.size < end {
             let wanted = (buffer.len() as u64).min(end - passed.size) as usize;
             self.wait(wanted, RateLimiter::limits_reads)?;

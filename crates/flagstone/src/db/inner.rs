@@ -233,6 +233,7 @@ impl DbInner {
             Ok(()) => "closed".to_string(),
             Err(error) => format!("closed, but the WAL could not be ended: {error}"),
         });
+        trace::end_io_trace(self);
         self.abandon();
         ended
     }

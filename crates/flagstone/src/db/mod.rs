@@ -90,6 +90,7 @@ pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 pub use family::ColumnFamily;
 pub use handle::Db;
 pub use ingestion::ExternalFiles;
+pub(crate) use ingestion::begin_temporary_table;
 pub use live_files::{LiveFile, StoredFile};
 pub use maintenance::held::{HeldCompactions, HeldFiles};
 pub use memory::{AutoCacheMemory, CacheMemory, MemoryUsage};

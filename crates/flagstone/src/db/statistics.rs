@@ -1,7 +1,9 @@
 //! Counters of the engine, and where its operations are recorded. Names follow RocksDB's tickers.
 
+use std::sync::Arc;
+
 use crate::base::Counters;
-use crate::trace::OperationTrace;
+use crate::trace::{IoTrace, OperationTrace};
 
 macro_rules! tickers {
     ($($(#[doc = $doc:literal])+ $variant:ident => $name:literal,)*) => {
@@ -157,9 +159,15 @@ tickers! {
 pub struct Statistics {
     counters: Counters<{ Ticker::ALL.len() }>,
     operations: OperationTrace,
+    io: Option<Arc<IoTrace>>,
 }
 
 impl Statistics {
+    /// Those of a database whose files tell their calls to `io`.
+    pub(in crate::db) fn of_files(io: Arc<IoTrace>) -> Self {
+        Self { io: Some(io), ..Self::default() }
+    }
+
     /// Adds to a counter.
     #[inline]
     pub(crate) fn add(&self, ticker: Ticker, count: u64) {
@@ -176,6 +184,11 @@ impl Statistics {
     #[inline]
     pub(in crate::db) fn operations(&self) -> &OperationTrace {
         &self.operations
+    }
+
+    /// Where calls of files are recorded, if a trace is; `None` if these files cannot tell.
+    pub(in crate::db) fn io(&self) -> Option<&IoTrace> {
+        self.io.as_deref()
     }
 
     /// The value of a counter.

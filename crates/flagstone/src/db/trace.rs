@@ -1,13 +1,16 @@
-//! Records what a database is asked for, and what its block cache is.
+//! Records what a database is asked for, and what its block cache and its files are.
 
 use std::path::Path;
 
-use crate::base::Result;
 use crate::base::sync::Ordering;
+use crate::base::{Error, Result};
 use crate::cache::{TraceOptions, TraceSummary};
 use crate::db::DbInner;
 use crate::db::handle::Db;
-use crate::trace::{OperationTraceOptions, OperationTraceSummary, TraceWriter};
+use crate::trace::{
+    IoTrace, IoTraceOptions, IoTraceSummary, OperationTraceOptions, OperationTraceSummary,
+    TraceWriter,
+};
 
 impl Db {
     /// Begins to record the operations of programs: writes, lookups, and seeks of iterators, with
@@ -79,6 +82,45 @@ impl Db {
         inner.lifecycle.records_cache.store(false, Ordering::Release);
         inner.tables.caches().blocks().end_trace()
     }
+
+    /// Begins to record the calls of files: reads, writes, syncs, opening and closing, names and
+    /// sizes, each with its time, its bytes and its status (RocksDB's `StartIOTrace`).
+    /// `flagstone io-trace` prints such a trace, and so does RocksDB's `io_tracer_parser`. Ends
+    /// with [`Db::end_io_trace`] or when the database is closed.
+    ///
+    /// Calls on files that are open already are recorded, too. Among the calls are copies into the
+    /// mapped WAL (`MappedWrite`), of which the device sees nothing before a sync, and reads that
+    /// the kernel does together (`MultiRead`, each with its time since the first was handed over).
+    /// Where the environment encrypts files, the calls are those above the encryption.
+    ///
+    /// While it goes on, each call takes a lock that all threads share. Calls that writing the
+    /// trace itself makes are left out.
+    ///
+    /// # Errors
+    /// `Busy` if that goes on already; `InvalidArgument` for a sampling frequency of 0;
+    /// `NotSupported` for a state of a database that follows another; `ShutdownInProgress`; those
+    /// of the writer.
+    pub fn start_io_trace(
+        &self,
+        options: &IoTraceOptions,
+        writer: Box<dyn TraceWriter>,
+    ) -> Result<()> {
+        let context = &self.inner().context;
+        context.check_open()?;
+        let trace = context.statistics.io().ok_or_else(|| {
+            Error::not_supported("the I/O of a database that follows another is not traced")
+        })?;
+        trace.start(&context.env.clock, options, writer)
+    }
+
+    /// Ends the recording of I/O, and tells what came of it; `None` if there is none (RocksDB's
+    /// `EndIOTrace`).
+    ///
+    /// # Errors
+    /// The first that the writer met; what came after it is not in the trace.
+    pub fn end_io_trace(&self) -> Result<Option<IoTraceSummary>> {
+        self.inner().context.statistics.io().map_or(Ok(None), IoTrace::end)
+    }
 }
 
 /// Writes what a recording still has in memory. That it cannot be written makes no database
@@ -92,6 +134,13 @@ pub(super) fn end_traces(db: &DbInner) {
         && let Err(error) = db.tables.caches().blocks().end_trace()
     {
         tracing::error!(%error, "writing the block cache trace");
+    }
+}
+
+/// As [`end_traces`], of I/O, which goes on until the directory is let go.
+pub(super) fn end_io_trace(db: &DbInner) {
+    if let Some(Err(error)) = db.context.statistics.io().map(IoTrace::end) {
+        tracing::error!(%error, "writing the trace of I/O");
     }
 }
 

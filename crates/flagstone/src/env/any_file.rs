@@ -8,7 +8,7 @@ use super::{
     Advice, FileAround, FileSystem, IoMode, LogFile, Mapping, Metadata, RandomAccessFile,
     ReclaimableFile, WritableFile,
 };
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, Temperature};
 
 /// Which verb of a [`FileSystem`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,6 +189,10 @@ impl AnyFile {
 
     pub fn is_direct(&self) -> bool {
         self.read().is_direct()
+    }
+
+    pub fn temperature(&self) -> Temperature {
+        self.read().temperature()
     }
 
     pub fn advise(&self, advice: Advice) {

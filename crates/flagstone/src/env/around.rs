@@ -116,6 +116,10 @@ pub trait FileAround: Send + Sync {
         self.inner().claim()
     }
 
+    fn temperature(&self) -> Temperature {
+        self.inner().temperature()
+    }
+
     fn is_mappable(&self) -> bool {
         false
     }
@@ -156,6 +160,10 @@ impl<F: FileAround> RandomAccessFile for F {
 
     fn is_direct(&self) -> bool {
         self.inner().is_direct()
+    }
+
+    fn temperature(&self) -> Temperature {
+        FileAround::temperature(self)
     }
 
     fn advise(&self, advice: Advice) {

@@ -17,9 +17,10 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::time::Instant;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, Temperature};
 
 /// Whether reads and writes go through the system's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,9 +129,10 @@ pub trait RandomAccessFile: Send + Sync {
         None
     }
 
-    /// Bytes of it were read through [`RandomAccessFile::descriptor`]: for files that count what is
-    /// read of them.
-    fn note_read(&self, _bytes: usize) {}
+    /// Bytes of it, from this offset on and so many, were read through
+    /// [`RandomAccessFile::descriptor`], and the read was handed over then: for files that count or
+    /// record what is read of them. A file around another one passes it on.
+    fn note_read(&self, _place: (u64, usize), _since: Instant) {}
 
     /// Whether it was opened in [`IoMode::Direct`].
     fn is_direct(&self) -> bool {
@@ -141,6 +143,12 @@ pub trait RandomAccessFile: Send + Sync {
     /// bytes.
     fn read_block(&self) -> usize {
         1
+    }
+
+    /// Where a file system of several devices has the file, in terms of how often it is expected to
+    /// be read; `UNKNOWN` where it cannot say.
+    fn temperature(&self) -> Temperature {
+        Temperature::UNKNOWN
     }
 
     /// Tells the system which accesses are coming. Only a hint: it cannot fail, and need not do

@@ -5,6 +5,7 @@
 //! each implementation needs only what that kind can do. A fake that changes a few calls of another
 //! file or file system is written as [`FileAround`] or [`FileSystemAround`].
 
+mod advised;
 mod ahead;
 mod any_file;
 mod around;
@@ -52,12 +53,14 @@ mod system;
 mod thread_status;
 mod threads;
 mod together;
+mod traced;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::Result;
+pub(crate) use advised::AdvisedFiles;
 pub use ahead::{Coming, ReadAhead};
 pub use any_file::{AnyFile, OpenMode};
 pub use around::{FileAround, FileSystemAround};
@@ -110,11 +113,19 @@ pub(crate) use threads::{
 };
 pub use threads::{BackgroundThreads, BackgroundThreadsOptions};
 pub use together::{Place, Take, read_together};
+pub(crate) use traced::{CallRecorder, FileCall, FileCallClass, TracedFiles};
+#[cfg(test)]
+pub(crate) use traced::{Extent, FileCallKind};
 
 /// Time.
 pub trait Clock: Send + Sync {
     /// Monotonic time in microseconds since an arbitrary start.
     fn now_us(&self) -> u64;
+
+    /// [`Clock::now_us`] in nanoseconds, as fine as the clock is.
+    fn now_nanos(&self) -> u64 {
+        self.now_us().saturating_mul(1000)
+    }
 
     /// Like [`Clock::now_us`], but up to a few milliseconds late. For ages that need no precision,
     /// where the system reads this clock faster.
@@ -143,6 +154,27 @@ pub trait Random: Send + Sync {
 /// Work for a thread that is waited for, so it may borrow.
 pub type Task<'a> = Box<dyn FnOnce() + Send + 'a>;
 
+/// How far a thread stands back behind others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LowPriority {
+    /// Niceness above the caller's.
+    pub niceness: i32,
+    /// Whether the disk serves it only when no other thread wants it (I/O class idle), where the
+    /// scheduler of the device knows such classes. Without it, Linux derives a thread's priority
+    /// for I/O from its niceness.
+    pub idle_io: bool,
+}
+
+impl LowPriority {
+    /// The caller's priority.
+    pub const NONE: Self = Self::of_niceness(0);
+
+    /// That of a niceness alone.
+    pub const fn of_niceness(niceness: i32) -> Self {
+        Self { niceness, idle_io: false }
+    }
+}
+
 /// Threads.
 pub trait Spawn: Send + Sync {
     /// Starts a background thread.
@@ -158,10 +190,10 @@ pub trait Spawn: Send + Sync {
         tasks.into_iter().for_each(|task| task());
     }
 
-    /// Runs a task, which must not panic, in a thread whose niceness is `niceness` above the
-    /// caller's, and returns when it has ended. Runs it in the calling thread where threads do not
-    /// compete for a processor or (except on Linux) have no niceness of their own.
-    fn run_giving_way(&self, _name: &str, _niceness: i32, task: Task<'_>) {
+    /// Runs a task, which must not panic, in a thread with a priority below the caller's, and
+    /// returns when it has ended. Runs it in the calling thread where threads do not compete for a
+    /// processor or (except on Linux) have no priority of their own.
+    fn run_giving_way(&self, _name: &str, _priority: LowPriority, task: Task<'_>) {
         task();
     }
 

@@ -14,6 +14,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::{Advice, RandomAccessFile, WritableFile};
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
@@ -116,6 +117,10 @@ impl RandomAccessFile for RangeSyncedFile {
     #[cfg(target_os = "linux")]
     fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.inner.descriptor()
+    }
+
+    fn note_read(&self, place: (u64, usize), since: Instant) {
+        self.inner.note_read(place, since);
     }
 
     fn is_direct(&self) -> bool {

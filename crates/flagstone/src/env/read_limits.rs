@@ -16,6 +16,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::{Advice, Clock, IoPriority, Metadata, RandomAccessFile, RateLimiter};
 use crate::base::{Code, Error, Result};
@@ -189,6 +190,10 @@ impl RandomAccessFile for BoundedFile {
     #[cfg(target_os = "linux")]
     fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.0.descriptor()
+    }
+
+    fn note_read(&self, place: (u64, usize), since: Instant) {
+        self.0.note_read(place, since);
     }
 
     fn is_direct(&self) -> bool {

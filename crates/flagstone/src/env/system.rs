@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 
 use super::limits;
-use super::{Clock, Join, MemoryState, Random, Resources, Spawn, Task};
+use super::{Clock, Join, LowPriority, MemoryState, Random, Resources, Spawn, Task};
 use crate::base::{Error, Result};
 
 /// The system's clock, randomness and threads.
@@ -46,6 +46,10 @@ impl Default for System {
 impl Clock for System {
     fn now_us(&self) -> u64 {
         self.start.elapsed().as_micros() as u64
+    }
+
+    fn now_nanos(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
     }
 
     /// Read from memory that the kernel writes at each tick (the last may have been before the
@@ -128,8 +132,8 @@ impl Spawn for System {
     }
 
     #[cfg(target_os = "linux")]
-    fn run_giving_way(&self, name: &str, niceness: i32, task: Task<'_>) {
-        super::niceness::run_giving_way(name, niceness, task);
+    fn run_giving_way(&self, name: &str, priority: LowPriority, task: Task<'_>) {
+        super::niceness::run_giving_way(name, priority, task);
     }
 }
 

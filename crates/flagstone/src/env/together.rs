@@ -7,6 +7,8 @@
 //!    files, long places, and places that the ring did not fill because the file ends there or the
 //!    read failed. So the outcome does not depend on the way.
 
+use std::time::Instant;
+
 use super::read_limits::are_in_force;
 use super::{Advice, RandomAccessFile};
 use crate::base::Result;
@@ -43,9 +45,11 @@ pub fn read_together(places: &[Place<'_>], take: &mut impl Take) -> usize {
         _ if are_in_force() => ((0..places.len()).collect(), 0),
         _ => {
             let _time = perf::time(IoMetric::ReadNanos);
+            let since = now();
             all_at_once(places, &mut |at: usize, bytes: Result<&[u8]>| {
                 if let Ok(bytes) = bytes {
-                    places[at].file.note_read(bytes.len());
+                    let Place { file, offset, .. } = places[at];
+                    file.note_read((offset, bytes.len()), since);
                 }
                 take(at, bytes);
             })
@@ -57,6 +61,12 @@ pub fn read_together(places: &[Place<'_>], take: &mut impl Take) -> usize {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 use super::ring::read as all_at_once;
+
+/// What the kernel has in hand is no part of any simulated world.
+#[expect(clippy::disallowed_methods, reason = "reads of the operating system alone are timed")]
+fn now() -> Instant {
+    Instant::now()
+}
 
 /// Elsewhere the system has nothing for it.
 #[cfg(not(all(target_os = "linux", not(miri))))]

@@ -242,8 +242,10 @@ settings! {
     /// Bytes of samples from which zstd trains a dictionary; 0 uses the samples themselves as the
     /// dictionary. Without `max_dict_bytes` it has no effect.
     live zstd_max_train_bytes: u32 = 0, in 0..=1 << 30;
-    /// Threads that compress the blocks of one table.
-    planned parallel_threads: u32 = 1, in 1..=256;
+    /// Threads that compress the blocks of one table, of which one also makes it. With 0 or 1, a
+    /// large flush that writers may soon wait for has one thread more. Tables with a compression
+    /// dictionary, aligned blocks or embedded values have one.
+    live parallel_threads: u32 = 1, in 0..=256;
     /// Whether `bottommost_compression_opts` is in force; no effect elsewhere.
     live enabled: bool = false;
     /// Bytes of blocks held back to sample a dictionary from; 0 for a whole table.

@@ -5,7 +5,9 @@ use super::data_path::DataPathList;
 use super::info_log::InfoLogLevel;
 use super::memory_budget::MemoryBudget;
 use super::table::{Section, settings};
+use crate::base::Temperature;
 use crate::cache::PolicyKind;
+use crate::env::LowPriority;
 use crate::wal::{RecoveryMode, WalCompression, WalWriteMode};
 
 settings! {
@@ -176,6 +178,9 @@ settings! {
     /// Niceness added to the threads that run flushes and compactions, as long as no writer is
     /// waiting for them. Linux only.
     fixed background_niceness: i32 = if cfg!(target_os = "linux") { 10 } else { 0 }, in 0..=19;
+    /// Whether these threads also have the I/O class idle meanwhile: the disk serves them only when
+    /// no other thread wants it, if the scheduler of the device knows such classes. Linux only.
+    fixed background_idle_io: bool = false;
     /// Bytes of disk space held back in a file `RESERVE` for when the disk is full; 0 for none.
     /// Flushes, compactions and deletions may then use them; other writes fail until there is space
     /// again.
@@ -211,6 +216,10 @@ settings! {
     /// Without it WALs are never mapped, and with `manual_wal_flush` a full disk may reject records
     /// buffered in memory. `RESERVE` is kept in either case.
     fixed allow_fallocate: bool = true;
+    /// Temperature of new WALs, of which the file system is told; kUnknown for none.
+    fixed wal_write_temperature: Temperature = Temperature::UNKNOWN;
+    /// Temperature of new MANIFEST, CURRENT, IDENTITY and OPTIONS files; kUnknown for none.
+    fixed metadata_write_temperature: Temperature = Temperature::UNKNOWN;
 }
 
 impl DbSettings {
@@ -233,6 +242,11 @@ impl DbSettings {
             }
             RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency => 0,
         }
+    }
+
+    /// How far background work stands back.
+    pub(crate) fn low_priority(&self) -> LowPriority {
+        LowPriority { niceness: self.background_niceness, idle_io: self.background_idle_io }
     }
 
     /// How WALs are in fact written, if the file system is able to.

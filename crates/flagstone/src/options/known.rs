@@ -29,6 +29,7 @@ pub const OWN: &[&str] = &[
     "burst_space_amplification",
     "deletion_compaction_delay",
     "background_niceness",
+    "background_idle_io",
     "memory_budget",
     "block_cache_miss_percent",
     "unused_memory_seconds",
@@ -43,6 +44,8 @@ pub const OWN: &[&str] = &[
     "db_paths",
     "cf_paths",
     "default_write_temperature",
+    "wal_write_temperature",
+    "metadata_write_temperature",
     "default_temperature",
 ];
 
@@ -199,7 +202,6 @@ pub const KNOWN: &[Known] = &[
     db("max_file_opening_threads", &["16"]).with_any_number().kept(),
     db("max_manifest_space_amp_pct", &["500"]).one_version(),
     db("max_write_batch_group_size_bytes", &["1048576"]),
-    db("metadata_write_temperature", &["kUnknown"]).one_version(),
     db("open_files_async", &["false", "0"]).one_version(),
     db("optimize_manifest_for_recovery", &["false", "0"]).one_version(),
     db("persist_stats_to_disk", &["false", "0"]),
@@ -221,7 +223,6 @@ pub const KNOWN: &[Known] = &[
     db("use_fsync", &["false", "0"]),
     db("verify_manifest_content_on_close", &["false", "0"]).one_version(),
     db("wal_filter", &["nullptr"]),
-    db("wal_write_temperature", &["kUnknown"]).one_version(),
     db("write_dbid_to_manifest", &["true", "1", "false", "0"]),
     db("write_identity_file", &["true", "1"]).one_version(),
     db("write_thread_max_yield_usec", &["100"]),

@@ -253,7 +253,7 @@ fn what_only_a_newer_flagstone_has_is_kept() {
 /// The old value came back with the next opening, without a word.
 #[test]
 fn what_is_set_takes_the_place_of_what_was_kept() {
-    let text = "[DBOptions]\n[CFOptions \"default\"]\ncompression_opts={level=3;parallel_threads=4;}\nbloom_locality=1\n\
+    let text = "[DBOptions]\n[CFOptions \"default\"]\ncompression_opts={level=3;strategy=1;}\nbloom_locality=1\n\
         [TableOptions/BlockBasedTable \"default\"]\nfilter_policy=my.Filter\npin_top_level_index_and_filter=false\n";
     let mut options = file::parse(text).unwrap().options;
     assert!(options.set("pin_top_level_index_and_filter", "no").is_err());

@@ -12,6 +12,7 @@ use super::table::Settings;
 use super::table_settings::TableSettings;
 use crate::base::{Error, Result};
 use crate::base::{compression::CompressionType, timestamp};
+use crate::env::LowPriority;
 use crate::sst::IndexType;
 use crate::wal::WalCompression;
 
@@ -338,9 +339,9 @@ impl Options {
     pub fn validate_for_writing(&self) -> Result<()> {
         self.validate()?;
         self.check_wal_codec()?;
-        if self.background_niceness > 0 && !cfg!(target_os = "linux") {
+        if self.low_priority() != LowPriority::NONE && !cfg!(target_os = "linux") {
             return Err(Error::not_supported(
-                "background_niceness: only Linux supports a niceness per thread",
+                "background_niceness, background_idle_io: only Linux has a priority per thread",
             ));
         }
         self.cf.validate_for_writing()

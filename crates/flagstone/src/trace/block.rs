@@ -47,7 +47,7 @@ pub struct BlockAccess {
 }
 
 impl BlockAccess {
-    /// Whether a record begins a trace of the block cache.
+    /// Whether a record begins a trace of the block cache, or one of I/O, which begins alike.
     pub fn begins_trace(record: &RawRecord) -> bool {
         record.kind == TraceType::Begin as u8
             && Decoder::new(&record.payload).lps() == Some(MAGIC.as_bytes())
@@ -58,14 +58,17 @@ impl BlockAccess {
     /// # Errors
     /// `Corruption` if it is none.
     pub fn check_header(record: &RawRecord) -> Result<()> {
+        Self::header(record)
+            .map(drop)
+            .ok_or_else(|| Error::corruption("the trace does not begin as one of the block cache"))
+    }
+
+    /// The version of RocksDB in the header of a trace, if it is one.
+    pub(super) fn header(record: &RawRecord) -> Option<(u32, u32)> {
         let mut decoder = Decoder::new(&record.payload);
-        let is_magic = decoder.lps() == Some(MAGIC.as_bytes());
-        let versions = (decoder.fixed32(), decoder.fixed32());
-        let is_whole = matches!(versions, (Some(_), Some(_))) && decoder.is_empty();
-        if record.kind == TraceType::Begin as u8 && is_magic && is_whole {
-            return Ok(());
-        }
-        Err(Error::corruption("the trace does not begin as one of the block cache"))
+        decoder.lps().filter(|magic| *magic == MAGIC.as_bytes())?;
+        let version = (decoder.fixed32()?, decoder.fixed32()?);
+        (record.kind == TraceType::Begin as u8 && decoder.is_empty()).then_some(version)
     }
 
     /// Decodes a record.

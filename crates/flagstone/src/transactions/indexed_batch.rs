@@ -441,6 +441,54 @@ impl WriteBatchWithIndex {
         Ok(Some(index))
     }
 
+    /// The families that operations were added to.
+    pub(super) fn family_ids(&self) -> impl Iterator<Item = ColumnFamilyId> + '_ {
+        self.indexes.keys().copied()
+    }
+
+    /// Visits each key of a family in order, with the operations that count, oldest first: from the
+    /// newest that is no merge on. A single deletion that hides an older operation of the batch is
+    /// a deletion.
+    ///
+    /// # Errors
+    /// As [`WriteBatchWithIndex::entries`]; those of `visit`.
+    pub(super) fn visit_operations(
+        &self,
+        family: &ColumnFamily,
+        mut visit: impl FnMut(&[u8], &[(ValueType, Vec<u8>)]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(index) = self.index_of(family)? else { return Ok(()) };
+        let (mut entries, mut operations) = (index.iter(), Vec::new());
+        entries.seek_to_first();
+        while entries.valid() {
+            let user_key = entries.key().user_key().to_vec();
+            operations.clear();
+            let mut is_complete = false;
+            while entries.valid() && entries.key().user_key() == user_key {
+                let key = entries.key();
+                let kind = key.value_type().filter(|_| self.counting.counts(key.sequence()));
+                match (kind, operations.last_mut()) {
+                    (None, _) => {}
+                    (Some(_), Some((hiding, _))) if is_complete => {
+                        if *hiding == ValueType::SingleDeletion {
+                            *hiding = ValueType::Deletion;
+                        }
+                    }
+                    (Some(kind), _) => {
+                        is_complete = kind != ValueType::Merge;
+                        operations.push((kind, entries.value().to_vec()));
+                    }
+                }
+                entries.next();
+            }
+            operations.reverse();
+            if !operations.is_empty() {
+                visit(&user_key, &operations)?;
+            }
+        }
+        Ok(())
+    }
+
     /// What the batch says of a family now.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //!
 //! - `indexed_batch`: [`WriteBatchWithIndex`], a batch with an index over its operations
 //! - `indexed_default`: the same without a database at hand, for the default family
+//! - `ingested`: batches that become tables
 //! - `delta`: what a batch says of one key, and a cursor from key to key
 //! - `overlay`: [`Overlay`], what a batch said of one family, and reads through it
 //! - `overlaid`: a cursor over the database with a batch laid over it
@@ -17,6 +18,7 @@ mod delta;
 mod indexed_batch;
 mod indexed_default;
 mod indexed_entities;
+mod ingested;
 pub mod locks;
 mod options;
 mod overlaid;

@@ -15,8 +15,8 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{
-    self, AnyFile, Clock, Env, FileAround, FileLock, FileSystem, Join, Metadata, OpenMode, Plenty,
-    Random, Spawn, Task,
+    self, AnyFile, Clock, Env, FileAround, FileLock, FileSystem, Join, LowPriority, Metadata,
+    OpenMode, Plenty, Random, Spawn, Task,
 };
 use flagstone::options::{Options, WriteOptions};
 use testkit::{compare, settings};
@@ -165,7 +165,7 @@ impl Spawn for World {
         });
     }
 
-    fn run_giving_way(&self, _name: &str, _niceness: i32, task: Task<'_>) {
+    fn run_giving_way(&self, _name: &str, _priority: LowPriority, task: Task<'_>) {
         shuttle::thread::scope(|scope| {
             scope.spawn(task);
         });

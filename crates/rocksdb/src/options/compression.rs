@@ -83,6 +83,9 @@ impl Options {
         parameters.enabled = enabled;
     }
 
-    /// Has no effect: a large flush takes a second thread to compress, and a compaction has parts.
-    pub fn set_compression_options_parallel_threads(&mut self, _num: i32) {}
+    /// Threads that compress the blocks of one table. With 1, a large flush still takes a second
+    /// one if writers may soon wait for it. Default: 1.
+    pub fn set_compression_options_parallel_threads(&mut self, num: i32) {
+        self.db.cf.compression_opts.parallel_threads = bytes(num);
+    }
 }

@@ -124,6 +124,8 @@ impl Options {
         if self.env.as_ref().is_some_and(|env| env.gives_way()) && cfg!(target_os = "linux") {
             options.db.background_niceness = NICENESS_MAX;
         }
+        options.db.background_idle_io =
+            cfg!(target_os = "linux") && self.env.as_ref().is_some_and(|env| env.has_idle_io());
         Ok(options)
     }
 

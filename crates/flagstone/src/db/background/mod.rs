@@ -117,9 +117,8 @@ struct Workers {
 
 impl Workers {
     fn new(options: &Options) -> Self {
-        let own = || {
-            BackgroundThreads::of(own_threads(options), options.background_niceness, &options.env)
-        };
+        let own =
+            || BackgroundThreads::of(own_threads(options), options.low_priority(), &options.env);
         Self {
             threads: options.background_threads.clone().unwrap_or_else(|| Arc::new(own())),
             is_shared: options.background_threads.is_some(),

@@ -28,10 +28,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::perf::{self, PerfMetric};
-use crate::base::{Error, FileChecksum, Result, SequenceNumber, Sometimes, Temperature};
+use crate::base::{Error, FileChecksum, Result, SequenceNumber, Sometimes, Temperature, file_name};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
-#[expect(unused_imports, reason = "the documentation leads there")]
 use crate::db::handle::Db;
 use crate::db::ingestion::candidate::{Candidate, Origin};
 use crate::db::ingestion::files::BroughtIn;
@@ -86,6 +85,20 @@ pub(in crate::db) fn ingest(inner: &DbInner, groups: &[ExternalFiles]) -> Result
     let outcome = inner.jobs.guarded("ingestion", || ingestion.run(groups));
     drop(ingestion);
     inner.jobs.end_asked_for(outcome)
+}
+
+/// The path of a table that is to be written in a family's directory, and then ingested by moving
+/// it. The next opening removes a file that is left there.
+///
+/// # Errors
+/// Those of a family that cannot be written to.
+pub(crate) fn begin_temporary_table(db: &Db, family: &ColumnFamily) -> Result<PathBuf> {
+    let inner = db.inner();
+    inner.disk.check_changeable()?;
+    inner.disk.check_owner(&family.0)?;
+    family.0.check_alive()?;
+    let number = inner.tree.file_numbers.allocate();
+    Ok(file_name::temporary(family.0.paths.directory(0), number))
 }
 
 fn check_families(inner: &DbInner, groups: &[ExternalFiles]) -> Result<()> {

@@ -329,6 +329,7 @@ impl Jobs {
                 // A worker's caller waits for it.
                 gives_way: !job.is_manual && !self.context.read_only,
                 compresses_in_parallel: false,
+                entry_size: 0,
                 control: job.control.clone(),
             },
             filtered: CompactionFilterContext {

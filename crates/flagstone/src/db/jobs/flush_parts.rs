@@ -19,7 +19,6 @@ use crate::db::tree::output::JobOutput;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::{Task, ThreadStage, enter_stage};
 use crate::iter::newest_timestamp;
-use crate::sst;
 
 /// So many families a flush writes at the same time: they wait for syncs most of the time.
 const WRITTEN_AT_ONCE: usize = 4;
@@ -119,10 +118,7 @@ pub(in crate::db) fn write_level0(
     });
     let bytes: u64 = memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
     spec.pace.compresses_in_parallel = table_settings::compresses_in_parallel(jobs, family, bytes);
-    let _blocks = spec.pace.compresses_in_parallel.then(|| {
-        let entry_size = (bytes / entries.max(1)) as usize;
-        jobs.tables.account().hold(MemoryKind::Jobs, sst::parallel_compression_memory(entry_size))
-    });
+    spec.pace.entry_size = (bytes / entries.max(1)) as usize;
     let output = output::run_job(jobs, &spec, |surviving| {
         let most = jobs.limits.range_deletion_bytes_max();
         let ranges = match sequence_cuts(surviving, most) {

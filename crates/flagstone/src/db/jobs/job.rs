@@ -184,8 +184,10 @@ pub(in crate::db) struct JobPace {
     pub(in crate::db) priority: IoPriority,
     /// Whether it gives way to other threads that want the processor: no caller waits for it.
     pub(in crate::db) gives_way: bool,
-    /// Whether one more thread compresses the blocks of its tables.
+    /// Whether at least one more thread compresses the blocks of its tables.
     pub(in crate::db) compresses_in_parallel: bool,
+    /// Bytes of an entry in the mean; 0 where that is not known.
+    pub(in crate::db) entry_size: usize,
     /// Reports progress, and may cancel the job.
     pub(in crate::db) control: Option<Arc<CompactionControl>>,
 }
@@ -231,6 +233,7 @@ impl JobSpec {
                 priority: IoPriority::High,
                 gives_way: reason == TableFileCreationReason::Flush,
                 compresses_in_parallel: false,
+                entry_size: 0,
                 control: None,
             },
             blob_gc: direct.recovered.clone(),

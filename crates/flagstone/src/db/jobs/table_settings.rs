@@ -41,6 +41,18 @@ pub(super) fn compresses_in_parallel(jobs: &Jobs, family: &Family, bytes: u64) -
     may_run && bytes >= PARALLEL_FROM && family.options.load().max_write_buffer_number <= 2
 }
 
+/// How many threads more compress the blocks of a table: those that the options ask for beside the
+/// one that makes the table.
+pub(super) fn compression_threads(
+    jobs: &Jobs,
+    spec: &JobSpec,
+    settings: &TableBuilderSettings,
+) -> usize {
+    let asked = settings.compression_options.parallel_threads.saturating_sub(1) as usize;
+    let asked = if jobs.tree.has_workers() { asked } else { 0 };
+    asked.max(usize::from(spec.pace.compresses_in_parallel))
+}
+
 /// How a job writes the table `number` of one of its levels.
 pub(super) fn settings_of_table(
     jobs: &Jobs,

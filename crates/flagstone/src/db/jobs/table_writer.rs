@@ -14,6 +14,7 @@ use crate::base::{
     SequenceNumber, Sometimes, SstPartitioner, ValueType, file_name, timestamp,
 };
 use crate::blob::{GarbageMeter, visit_references};
+use crate::cache::{Held, MemoryKind};
 use crate::compaction::pick::DeletedRanges;
 use crate::compaction::{OutputFile, bounds_of_output};
 use crate::db::jobs::job::{Made, Target};
@@ -24,7 +25,9 @@ use crate::db::jobs::{deletions, table_settings};
 use crate::db::tree::output::JobOutput;
 use crate::env::{WritableFile, hint_temperature};
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
-use crate::sst::{Filter, ReadCacheHits, TableBuilder, TableProperties};
+use crate::sst::{
+    Filter, ReadCacheHits, TableBuilder, TableProperties, parallel_compression_memory,
+};
 
 /// A table being written.
 struct OpenTable {
@@ -43,6 +46,8 @@ struct OpenTable {
     blobs: BTreeMap<FileNumber, u64>,
     /// The bytes of the timestamps that keys are stored without, if they are.
     stripped: Option<usize>,
+    /// The memory of the threads that compress its blocks.
+    _compression: Option<Held>,
 }
 
 /// Writes a part's tables of one level, one after the other.
@@ -223,10 +228,10 @@ impl<'a> TableWriter<'a> {
         let (number, file) = unfinished.create(Made::Table, number, path)?;
         let settings = table_settings::settings_of_table(inner, spec, &self.target, number);
         let prepopulate = table_settings::prepopulate(inner, spec, number, self.read_cache_hits);
-        let threads = spec.pace.compresses_in_parallel.then(|| inner.context.env.spawner.clone());
+        let threads = table_settings::compression_threads(inner, spec, &settings);
         let builder = TableBuilder::new(file.clone(), settings)?
             .prepopulating(prepopulate)
-            .compressing_in_parallel(threads)?;
+            .compressing_in_parallel(&inner.context.env.spawner, threads)?;
         let last = first.clone();
         Ok(OpenTable {
             number,
@@ -240,6 +245,10 @@ impl<'a> TableWriter<'a> {
             others: 0,
             blobs: BTreeMap::new(),
             stripped: self.stripped_bytes(),
+            _compression: (threads > 0).then(|| {
+                let bytes = parallel_compression_memory(threads, spec.pace.entry_size);
+                inner.tables.account().hold(MemoryKind::Jobs, bytes)
+            }),
         })
     }
 

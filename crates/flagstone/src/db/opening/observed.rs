@@ -1,22 +1,37 @@
 //! Opening with files around those of the environment: for listeners that are told of single reads
-//! and writes, and for writes that are handed over with checksums.
+//! and writes, for writes that are handed over with checksums, for temperatures, and for
+//! traces of I/O.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::env::{
-    ChecksumHandoff, FileObserver, FileOperation, FileOperationInfo, HandedFiles, ObservedFiles,
+    AdvisedFiles, ChecksumHandoff, FileObserver, FileOperation, FileOperationInfo, FileSystem,
+    HandedFiles, ObservedFiles, TracedFiles,
 };
 use crate::options::{EventListener, Listeners, Options};
+use crate::trace::IoTrace;
 
-/// The options with whatever files they ask for around those of the environment.
-pub(in crate::db) fn with_files_around(options: &Options) -> Cow<'_, Options> {
-    // Closest to the environment, which is to have the checksums.
-    let handed = with_handed_files(options);
-    match with_observed_files(&handed) {
-        Cow::Owned(observed) => Cow::Owned(observed),
-        Cow::Borrowed(_) => handed,
+/// The options with whatever files they ask for around those of the environment, and where these
+/// record their calls.
+pub(in crate::db) fn with_files_around(options: &Options) -> (Options, Arc<IoTrace>) {
+    // Closest to the environment, which is to have the checksums, and whose calls are traced.
+    let trace = Arc::<IoTrace>::default();
+    let mut traced = options.clone();
+    let (fs, clock) = (options.env.fs.clone(), options.env.clock.clone());
+    let fs = with_advised_files(fs, options);
+    traced.env = traced.env.with_fs(Arc::new(TracedFiles::new(fs, clock, trace.clone())));
+    (with_observed_files(&with_handed_files(&traced)).into_owned(), trace)
+}
+
+/// The files, told of temperatures, if the options give them any.
+fn with_advised_files(fs: Arc<dyn FileSystem>, options: &Options) -> Arc<dyn FileSystem> {
+    let (wals, metadata) = (options.wal_write_temperature, options.metadata_write_temperature);
+    if wals.is_known() || metadata.is_known() {
+        Arc::new(AdvisedFiles::new(fs, wals, metadata))
+    } else {
+        fs
     }
 }
 

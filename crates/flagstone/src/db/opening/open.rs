@@ -28,6 +28,7 @@ use crate::db::opening::observed::with_files_around;
 use crate::db::opening::replayed::ProgressMeter;
 use crate::db::opening::wal_directory::{check_newest_wal, check_wals_are_not_here};
 use crate::db::settings::{data_paths, memtable_settings};
+use crate::db::statistics::Statistics;
 use crate::db::tables::{Tables, read_mode};
 use crate::db::tree::directories::{
     self, check_directory, check_files_are_not_here, exists, is_database, make_directory,
@@ -42,6 +43,7 @@ use crate::memtable::ArenaPool;
 use crate::options::{
     ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, DbSettings, InfoLogLevel, Options,
 };
+use crate::trace::IoTrace;
 use crate::wal::RecoveryMode;
 
 /// The families to open, with their options.
@@ -135,8 +137,8 @@ impl Db {
         options.check_wal_codec()?;
         check_families(&wanted, ColumnFamilyOptions::validate_for_writing)?;
         let wanted = within(wanted, options);
-        let options = &*with_files_around(options);
-        let inner = Opening { path, options, wanted, read_only: false }.run()?;
+        let (options, io_trace) = &with_files_around(options);
+        let inner = Opening { path, options, wanted, read_only: false, io_trace }.run()?;
         // The workers that did start hold the engine, and with it the lock of the directory.
         inner.jobs.start_workers().inspect_err(|_| drop(inner.close()))?;
         inner.context.events.tell();
@@ -150,12 +152,12 @@ impl Db {
         wanted: impl Fn() -> Result<Wanted>,
     ) -> Result<Self> {
         options.validate()?;
-        let options = &*with_files_around(options);
+        let (options, io_trace) = &with_files_around(options);
         let inner = at_one_time(path, options, |options| {
             let wanted = wanted()?;
             check_families(&wanted, ColumnFamilyOptions::validate)?;
             let wanted = within(wanted, options);
-            Opening { path, options, wanted, read_only: true }.run()
+            Opening { path, options, wanted, read_only: true, io_trace }.run()
         })?;
         Ok(Self::from_inner(inner))
     }
@@ -224,6 +226,8 @@ struct Opening<'a> {
     options: &'a Options,
     wanted: Wanted,
     read_only: bool,
+    /// Where the files record their calls.
+    io_trace: &'a Arc<IoTrace>,
 }
 
 impl Opening<'_> {
@@ -516,7 +520,7 @@ impl Opening<'_> {
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
         let budget = BudgetRule::new(&self.options.db, self.read_only).with_arenas(&arenas);
-        let statistics = Arc::default();
+        let statistics = Arc::new(Statistics::of_files(self.io_trace.clone()));
         let tables = Arc::new(Tables::new(self.options, account, budget, &statistics));
         let options = Options { open_progress: None, ..self.options.clone() };
         let shared = Shared { tables, arenas, statistics };

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::base::perf::{self, IoMetric};
 use crate::base::{Result, Temperature};
@@ -113,26 +114,33 @@ struct CountedFile {
     statistics: Arc<Statistics>,
 }
 
-impl RandomAccessFile for CountedFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let read = self.file.read_at(offset, buffer)?;
-        self.note_read(read);
-        Ok(read)
-    }
-
-    fn read_onto(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> Result<usize> {
-        let read = self.file.read_onto(offset, length, buffer)?;
-        self.note_read(read);
-        Ok(read)
-    }
-
-    fn note_read(&self, bytes: usize) {
+impl CountedFile {
+    fn count(&self, bytes: usize) {
         self.statistics.add(self.counters.bytes, bytes as u64);
         self.statistics.add(self.counters.reads, 1);
         if let Some((of_bytes, of_reads)) = self.counters.of_thread {
             perf::count(of_bytes, bytes as u64);
             perf::count(of_reads, 1);
         }
+    }
+}
+
+impl RandomAccessFile for CountedFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let read = self.file.read_at(offset, buffer)?;
+        self.count(read);
+        Ok(read)
+    }
+
+    fn read_onto(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> Result<usize> {
+        let read = self.file.read_onto(offset, length, buffer)?;
+        self.count(read);
+        Ok(read)
+    }
+
+    fn note_read(&self, place: (u64, usize), since: Instant) {
+        self.count(place.1);
+        self.file.note_read(place, since);
     }
 
     fn is_unwritten(&self, offset: u64, bytes: &[u8]) -> Result<bool> {

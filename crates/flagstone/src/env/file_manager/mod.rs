@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::threads::{JobLimits, Member, MemberId, Next, Role, Seats};
-use super::{BackgroundThreads, Env, FileSystem};
+use super::{BackgroundThreads, Env, FileSystem, LowPriority};
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Result, Sometimes, file_name};
 use space::Space;
@@ -87,7 +87,7 @@ impl SstFileManager {
             trash: Arc::new(Trash::new(options, env, space)),
             databases: AtomicU64::new(0),
             member: Mutex::new(None),
-            threads: BackgroundThreads::of([0, 1], 0, env),
+            threads: BackgroundThreads::of([0, 1], LowPriority::NONE, env),
         })
     }
 

@@ -37,7 +37,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Clock, Env, Join, Spawn};
+use super::{Clock, Env, Join, LowPriority, Spawn};
 use crate::base::sync::{Condvar, Mutex, MutexGuard};
 use crate::base::{Error, Result};
 use line::Line;
@@ -118,6 +118,8 @@ pub struct BackgroundThreadsOptions {
     /// Niceness added to long work as long as no writer is waiting for it, from 0 to 19. Replaces
     /// the databases' `background_niceness`.
     pub niceness: i32,
+    /// Whether such work also has the I/O class idle. Replaces the databases' `background_idle_io`.
+    pub idle_io: bool,
 }
 
 impl Default for BackgroundThreadsOptions {
@@ -126,6 +128,7 @@ impl Default for BackgroundThreadsOptions {
             flush_threads: 1,
             compaction_threads: 1,
             niceness: if cfg!(target_os = "linux") { 10 } else { 0 },
+            idle_io: false,
         }
     }
 }
@@ -153,7 +156,7 @@ struct Started {
 
 struct Shared {
     clock: Arc<dyn Clock>,
-    niceness: i32,
+    priority: LowPriority,
     /// Who waits for what any of the threads does: one that is busy may be the one that another
     /// member waits for.
     sleepers: Sleepers,
@@ -185,7 +188,8 @@ impl BackgroundThreads {
     /// # Errors
     /// As [`BackgroundThreads::new`].
     pub fn with_env(options: BackgroundThreadsOptions, env: &Env) -> Result<Self> {
-        let BackgroundThreadsOptions { flush_threads, compaction_threads, niceness } = options;
+        let BackgroundThreadsOptions { flush_threads, compaction_threads, niceness, idle_io } =
+            options;
         if ![flush_threads, compaction_threads].iter().all(|count| (1..=1024).contains(count))
             || !(0..=19).contains(&niceness)
         {
@@ -193,16 +197,17 @@ impl BackgroundThreads {
                 "{options:?}: give 1 to 1024 threads of each kind, and a niceness of 0 to 19"
             )));
         }
-        Ok(Self::of([flush_threads, compaction_threads], niceness, env))
+        let priority = LowPriority { niceness, idle_io };
+        Ok(Self::of([flush_threads, compaction_threads], priority, env))
     }
 
     /// Those of one database; `counts` are by role.
-    pub(crate) fn of(counts: [usize; 2], niceness: i32, env: &Env) -> Self {
+    pub(crate) fn of(counts: [usize; 2], priority: LowPriority, env: &Env) -> Self {
         let state = State { line: Line::default(), idle: [0, 0], has_ended: false };
         Self {
             shared: Arc::new(Shared {
                 clock: env.clock.clone(),
-                niceness,
+                priority,
                 sleepers: Sleepers::default(),
                 state: Mutex::new(state),
                 work: [Condvar::new(), Condvar::new()],
@@ -297,8 +302,8 @@ impl BackgroundThreads {
 
     /// How work for members that takes long is done.
     pub(crate) fn giving_way(&self) -> GivingWay<'_> {
-        let Shared { clock, niceness, sleepers, .. } = &*self.shared;
-        GivingWay { spawner: &*self.spawner, clock: &**clock, niceness: *niceness, sleepers }
+        let Shared { clock, priority, sleepers, .. } = &*self.shared;
+        GivingWay { spawner: &*self.spawner, clock: &**clock, priority: *priority, sleepers }
     }
 
     /// Who waits for what the threads do.

@@ -355,7 +355,7 @@ fn rests_end_also_where_no_time_passes() {
     }
     let ([(member, answer)], seen) = told::<1>();
     let env = Env { clock: Arc::new(Still), ..Env::memory() };
-    let threads = BackgroundThreads::of([1, 1], 0, &env);
+    let threads = BackgroundThreads::of([1, 1], LowPriority::NONE, &env);
     let id = threads.join(member).unwrap();
     for _ in 0..10 {
         answer.send(Some(Next::After(Duration::from_millis(1)))).unwrap();

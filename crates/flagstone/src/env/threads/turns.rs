@@ -15,7 +15,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-use super::super::{Clock, Spawn};
+use super::super::{Clock, LowPriority, Spawn};
 use crate::base::sync::{AtomicUsize, Ordering};
 use crate::base::{Result, Sometimes};
 
@@ -106,8 +106,8 @@ impl Prompt<'_> {
 pub(crate) struct GivingWay<'a> {
     pub(super) spawner: &'a dyn Spawn,
     pub(super) clock: &'a dyn Clock,
-    /// By how much; 0 for not at all.
-    pub(super) niceness: i32,
+    /// How far.
+    pub(super) priority: LowPriority,
     pub(super) sleepers: &'a Sleepers,
 }
 
@@ -121,7 +121,7 @@ impl GivingWay<'_> {
         &self,
         mut work: impl FnMut(&mut Turn<'_>) -> Result<bool> + Send,
     ) -> Result<u64> {
-        if self.niceness == 0 {
+        if self.priority == LowPriority::NONE {
             while !work(&mut Turn::Only)? {}
             return Ok(0);
         }
@@ -149,7 +149,7 @@ impl GivingWay<'_> {
             outcome =
                 Some(catch_unwind(AssertUnwindSafe(|| work(&mut Turn::Gentle(self.sleepers)))));
         };
-        self.spawner.run_giving_way("flagstone-gentle", self.niceness, Box::new(&mut take));
+        self.spawner.run_giving_way("flagstone-gentle", self.priority, Box::new(&mut take));
         outcome
             .expect("it is run before the call returns")
             .unwrap_or_else(|panic| resume_unwind(panic))

@@ -32,8 +32,8 @@ impl Spawn for World {
         unreachable!("nobody starts any")
     }
 
-    fn run_giving_way(&self, _: &str, niceness: i32, task: Task<'_>) {
-        self.niceness.lock().push(niceness);
+    fn run_giving_way(&self, _: &str, priority: LowPriority, task: Task<'_>) {
+        self.niceness.lock().push(priority.niceness);
         self.gave_way.store(true, Ordering::SeqCst);
         task();
         self.gave_way.store(false, Ordering::SeqCst);
@@ -49,7 +49,12 @@ impl World {
         mut before: impl FnMut(usize) + Send,
     ) -> String {
         let mut done = String::new();
-        let way = GivingWay { spawner: self, clock: self, niceness: 7, sleepers };
+        let way = GivingWay {
+            spawner: self,
+            clock: self,
+            priority: LowPriority::of_niceness(7),
+            sleepers,
+        };
         let turns = way.take_turns(|turn| {
             while done.len() < pieces {
                 before(done.len());
@@ -118,7 +123,12 @@ fn it_gives_way_again_when_nobody_has_slept_for_a_while() {
 #[test]
 fn failures_and_panics_are_those_of_the_work() {
     let (world, sleepers) = (World::default(), Sleepers::default());
-    let way = GivingWay { spawner: &world, clock: &world, niceness: 1, sleepers: &sleepers };
+    let way = GivingWay {
+        spawner: &world,
+        clock: &world,
+        priority: LowPriority::of_niceness(1),
+        sleepers: &sleepers,
+    };
     let failure = way.take_turns(|_| Err(Error::invalid_argument("of mine"))).unwrap_err();
     assert!(failure.to_string().contains("of mine"));
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -131,7 +141,12 @@ fn failures_and_panics_are_those_of_the_work() {
 #[test]
 fn without_niceness_there_are_no_turns() {
     let (world, sleepers) = (World::default(), Sleepers::default());
-    let way = GivingWay { spawner: &world, clock: &world, niceness: 0, sleepers: &sleepers };
+    let way = GivingWay {
+        spawner: &world,
+        clock: &world,
+        priority: LowPriority::of_niceness(0),
+        sleepers: &sleepers,
+    };
     let asleep = sleepers.enter();
     let mut calls = 0;
     let turns = way.take_turns(|turn| {

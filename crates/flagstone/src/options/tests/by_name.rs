@@ -126,15 +126,15 @@ fn a_refusal_says_why() {
 #[test]
 fn a_planned_setting_takes_only_its_default() {
     let mut options = Options::default();
-    options.set("compression_opts.parallel_threads", "1").unwrap();
-    let refusal = options.set("compression_opts.parallel_threads", "4").unwrap_err();
+    options.set("compression_opts.strategy", "0").unwrap();
+    let refusal = options.set("compression_opts.strategy", "4").unwrap_err();
     assert_eq!(refusal.code(), Code::NotSupported);
     assert!(
-        refusal.to_string().contains("parallel_threads") && refusal.to_string().contains("'1'"),
+        refusal.to_string().contains("strategy") && refusal.to_string().contains("'0'"),
         "{refusal}"
     );
-    assert_eq!(options.cf.compression_opts.parallel_threads, 1);
-    options.cf.compression_opts.parallel_threads = 4;
+    assert_eq!(options.cf.compression_opts.strategy, 0);
+    options.cf.compression_opts.strategy = 4;
     assert_eq!(options.validate().unwrap_err().code(), Code::NotSupported);
 }
 

@@ -183,20 +183,31 @@ impl TableBuilder {
         self
     }
 
-    /// Compresses data blocks in a thread of this spawner's, so that the table is written in less
-    /// time. Not where there is nothing to compress, where a dictionary is made first, where values
-    /// go beside the blocks, or where how large a block is depends on where the one before ends.
+    /// Compresses data blocks in so many threads of this spawner's more, so that the table is
+    /// written in less time. Not where there is nothing to compress, where a dictionary is made
+    /// first, where values go beside the blocks, or where how large a block is depends on where the
+    /// one before ends.
     ///
     /// # Errors
     /// `NotSupported` if the codec cannot be set up.
-    pub fn compressing_in_parallel(mut self, spawner: Option<Arc<dyn Spawn>>) -> Result<Self> {
+    pub fn compressing_in_parallel(
+        mut self,
+        spawner: &Arc<dyn Spawn>,
+        threads: usize,
+    ) -> Result<Self> {
         let is_placed = self.settings.super_block.is_some() || self.settings.block_align.is_some();
         let serves = self.codec.held_back.is_none() && !is_placed && self.embedding.is_none();
-        if let Some(spawner) = spawner.filter(|_| serves)
-            && let Some(threads) = BlockCompressor::new(&self.settings, None)?
+        if !serves || threads == 0 {
+            return Ok(self);
+        }
+        let compressors = (0..threads).map(|_| BlockCompressor::new(&self.settings, None));
+        // None of them is there if there is nothing to compress.
+        let compressors: Option<Vec<_>> = compressors.collect::<Result<_>>()?;
+        if let Some(compressors) = compressors
+            && let Some(own) = self.codec.compressor.take()
         {
-            let own = self.codec.compressor.take();
-            self.codec.parallel = own.map(|own| ParallelCompressor::new(spawner, own, threads));
+            let spawner = spawner.clone();
+            self.codec.parallel = Some(ParallelCompressor::new(spawner, own, compressors));
         }
         Ok(self)
     }

@@ -1,11 +1,11 @@
-//! Compresses data blocks in a thread of its own, while those before are written and those behind
+//! Compresses data blocks in threads of their own, while those before are written and those behind
 //! are filled.
 //!
 //! Blocks are gathered to batches, since to wake a thread takes about as long as to compress a
-//! small block. Some batches wait, so that the thread seldom does. Where more would have to, the
-//! oldest is written: who makes the table waits for it, or compresses others meanwhile. So how many
-//! blocks wait does not depend on how fast either is. A table that is smaller than a batch never
-//! has a thread.
+//! small block. Some batches wait, so that the threads seldom do. Where more would have to, the
+//! oldest is written: the maker of the table waits for it, or compresses others meanwhile. So how
+//! many blocks wait does not depend on how fast either is. A table that is smaller than a batch
+//! never has a thread.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,17 +21,17 @@ use crate::env::{Join, Spawn};
 
 /// Bytes of blocks from which on a batch is handed over.
 const BATCH_SIZE: usize = 256 << 10;
-/// Batches that wait, are being compressed, or are not written yet; fewer if they have so many
-/// bytes.
-const BATCHES_MAX: usize = 3;
-const BYTES_MAX: usize = 1 << 20;
+/// Batches that wait, are being compressed, or are not written yet, beside one for each thread;
+/// fewer if they have more bytes than so many batches.
+const BATCHES_WAITING: usize = 2;
 /// Larger blocks are compressed where they are made: several of them would be much memory.
 pub(super) const PARALLEL_BLOCK_MAX: usize = 5 << 18;
 
-/// What parallel compression takes in memory at most, in bytes, of entries of such a size: the
-/// batches that wait, one that is being filled and one for later, and what is to be stored of them.
-pub fn parallel_compression_memory(entry_size: usize) -> usize {
-    (BATCHES_MAX + 3) * 2 * entry_size.clamp(BATCH_SIZE, PARALLEL_BLOCK_MAX)
+/// What parallel compression by `threads` takes in memory at most, in bytes, of entries of such a
+/// size: the batches that wait, one that is being filled and one for later, and what is to be
+/// stored of them.
+pub fn parallel_compression_memory(threads: usize, entry_size: usize) -> usize {
+    (threads + BATCHES_WAITING + 3) * 2 * entry_size.clamp(BATCH_SIZE, PARALLEL_BLOCK_MAX)
 }
 
 /// Blocks with the first and the last key of each, and what is to be stored of them.
@@ -130,9 +130,10 @@ pub(super) struct ParallelCompressor {
     shared: Arc<Shared>,
     /// For what is compressed where the table is made.
     own: BlockCompressor,
-    /// The thread's, until there is one.
-    threads: Option<BlockCompressor>,
-    thread: Option<Box<dyn Join>>,
+    /// Those of the threads, until these are there.
+    threads: Vec<BlockCompressor>,
+    running: Vec<Box<dyn Join>>,
+    batches_max: usize,
     filling: Batch,
     /// Bytes of the blocks in the batches that were handed over, for each of these.
     handed_over: VecDeque<usize>,
@@ -181,15 +182,20 @@ impl State {
 }
 
 impl ParallelCompressor {
-    /// Compresses in a thread of this spawner's with one of two compressors of a kind, and in the
-    /// calling one with its own.
-    pub fn new(spawner: Arc<dyn Spawn>, own: BlockCompressor, threads: BlockCompressor) -> Self {
+    /// Compresses in a thread of this spawner's with each of `threads`, and in the calling one with
+    /// its own, which is of the same kind.
+    pub fn new(
+        spawner: Arc<dyn Spawn>,
+        own: BlockCompressor,
+        threads: Vec<BlockCompressor>,
+    ) -> Self {
         Self {
             spawner,
             shared: Arc::default(),
             own,
-            threads: Some(threads),
-            thread: None,
+            batches_max: threads.len() + BATCHES_WAITING,
+            threads,
+            running: Vec::new(),
             filling: Batch::default(),
             handed_over: VecDeque::new(),
             spare: None,
@@ -215,17 +221,18 @@ impl ParallelCompressor {
     /// # Errors
     /// `IoError` if there is no thread to be had; what compressing that batch has met.
     pub fn hand_over(&mut self, builder: &mut BlockBuilder) -> Result<Option<Batch>> {
-        if let Some(threads) = self.threads.take() {
+        for compressor in std::mem::take(&mut self.threads) {
             let shared = self.shared.clone();
-            let work = move || shared.compress_until_ended(threads);
-            self.thread = Some(self.spawner.spawn("flagstone-compress", Box::new(work))?);
+            let work = move || shared.compress_until_ended(compressor);
+            self.running.push(self.spawner.spawn("flagstone-compress", Box::new(work))?);
         }
         let batch = self.take_filled(builder);
         self.handed_over.push_back(batch.raw.len());
         self.shared.state.lock().batches.push_back(Place::Waiting(batch));
         self.shared.changed.notify_all();
         let bytes: usize = self.handed_over.iter().sum();
-        let has_room = self.handed_over.len() <= BATCHES_MAX && bytes <= BYTES_MAX + BATCH_SIZE;
+        let bytes_max = (self.batches_max + 2) * BATCH_SIZE;
+        let has_room = self.handed_over.len() <= self.batches_max && bytes <= bytes_max;
         if has_room { Ok(None) } else { self.take_back() }
     }
 
@@ -306,7 +313,7 @@ impl Drop for ParallelCompressor {
     fn drop(&mut self) {
         self.shared.state.lock().has_ended = true;
         self.shared.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.running.drain(..) {
             thread.join();
         }
     }

@@ -106,6 +106,9 @@ fn threads_give_way_in_an_environment_that_says_so() {
     options.set_env(&env);
     let niceness = options.engine().unwrap().background_niceness;
     assert_eq!(niceness, if cfg!(target_os = "linux") { 19 } else { 0 });
+    assert!(!options.engine().unwrap().background_idle_io);
+    env.lower_thread_pool_io_priority();
+    assert_eq!(options.engine().unwrap().background_idle_io, cfg!(target_os = "linux"));
 }
 
 #[test]

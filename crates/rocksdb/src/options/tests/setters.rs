@@ -257,9 +257,10 @@ const COMPRESSION: &[Case] = &[
         |o| {
             o.set_compression_options(4, 5, 6, 7);
             o.set_zstd_max_train_bytes(100);
+            o.set_compression_options_parallel_threads(3);
         },
         "compression_opts={window_bits=4;level=5;strategy=0;max_dict_bytes=7;\
-         zstd_max_train_bytes=100;parallel_threads=1;enabled=false;max_dict_buffer_bytes=0;\
+         zstd_max_train_bytes=100;parallel_threads=3;enabled=false;max_dict_buffer_bytes=0;\
          use_zstd_dict_trainer=true;}",
     ),
     (
@@ -338,7 +339,6 @@ const SHOWN_ELSEWHERE: &[&str] = &[
     "enable_statistics",
     "set_statistics_level",
     "set_info_logger",
-    "set_compression_options_parallel_threads",
     "set_compaction_filter_factory",
     "set_block_based_table_factory",
 ];

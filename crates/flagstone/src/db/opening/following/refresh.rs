@@ -29,8 +29,7 @@ impl Refresh {
         if period.is_zero() || attempts_most == 0 {
             return Ok(None);
         }
-        let own =
-            || Arc::new(BackgroundThreads::of([0, 1], options.background_niceness, &options.env));
+        let own = || Arc::new(BackgroundThreads::of([0, 1], options.low_priority(), &options.env));
         let threads = options.background_threads.clone().unwrap_or_else(own);
         let member = threads.join(Arc::new(Refresher {
             following: following.clone(),

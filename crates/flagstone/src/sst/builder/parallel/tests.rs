@@ -34,13 +34,14 @@ fn entries(count: u64, size_max: usize) -> impl Iterator<Item = (InternalKeyBuf,
 /// The bytes of the table.
 fn table(
     settings: TableBuilderSettings,
-    spawner: Option<Arc<dyn Spawn>>,
+    (spawner, threads): (Arc<dyn Spawn>, usize),
     entries: impl Iterator<Item = (InternalKeyBuf, Vec<u8>)>,
 ) -> Result<(Vec<u8>, TableSummary)> {
     let (fs, path) = (MemoryFileSystem::new(), Path::new("/d/000007.sst"));
     fs.create_directory(Path::new("/d"))?;
     let file = fs.create_writable(path, IoMode::Buffered)?;
-    let mut builder = TableBuilder::new(file, settings)?.compressing_in_parallel(spawner)?;
+    let builder = TableBuilder::new(file, settings)?;
+    let mut builder = builder.compressing_in_parallel(&spawner, threads)?;
     for (key, value) in entries {
         builder.add(key.as_key(), &value)?;
     }
@@ -50,12 +51,17 @@ fn table(
 
 #[test]
 fn a_table_is_the_same_as_without_a_thread() {
-    let os = || Some(Env::os().spawner);
     for (count, size_max) in [(0, 1), (1, 10), (20_000, 100), (300, 20_000), (9, 3 << 20)] {
         for kind in [CompressionType::None, CompressionType::Lz4, CompressionType::Snappy] {
-            let made = |spawner| table(settings(kind), spawner, entries(count, size_max)).unwrap();
-            let ((one, summary), (other, _)) = (made(os()), made(None));
-            assert!(one == other, "{count} values of up to {size_max} bytes, {kind}");
+            let made = |threads| {
+                let threads = (Env::os().spawner, threads);
+                table(settings(kind), threads, entries(count, size_max)).unwrap()
+            };
+            let (none, summary) = made(0);
+            for threads in [1, 2, 5] {
+                let same = made(threads).0 == none;
+                assert!(same, "{count} values of up to {size_max} bytes, {kind}, {threads}");
+            }
             assert_eq!(summary.properties.num_entries, count);
         }
     }
@@ -65,14 +71,16 @@ fn a_table_is_the_same_as_without_a_thread() {
         verify_compression: true,
         ..settings(CompressionType::Zstd)
     };
-    let made = |spawner| table(with_index(0.75), spawner, entries(5000, 200)).unwrap().0;
-    assert!(made(os()) == made(None));
+    let made = |threads| {
+        table(with_index(0.75), (Env::os().spawner, threads), entries(5000, 200)).unwrap().0
+    };
+    assert!(made(0) == made(1) && made(0) == made(3));
 }
 
 #[test]
 fn a_small_table_has_no_thread_and_a_large_one_says_that_it_can_have_none() {
     let made = |count| {
-        table(settings(CompressionType::Lz4), Some(Arc::new(Alone)), entries(count, 1000)).map(drop)
+        table(settings(CompressionType::Lz4), (Arc::new(Alone), 1), entries(count, 1000)).map(drop)
     };
     made(100).unwrap();
     let error = made(2000).unwrap_err();
@@ -86,8 +94,8 @@ fn blocks_that_wait_are_part_of_the_size() {
     fs.create_directory(Path::new("/d")).unwrap();
     let file = fs.create_writable(Path::new("/d/000007.sst"), IoMode::Buffered).unwrap();
     let builder = TableBuilder::new(file, settings(CompressionType::Lz4)).unwrap();
-    let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
-    let (mut raw, most) = (0, (BATCHES_MAX + 2) * BATCH_SIZE + 100_000);
+    let mut builder = builder.compressing_in_parallel(&Env::os().spawner, 1).unwrap();
+    let (mut raw, most) = (0, (1 + BATCHES_WAITING + 2) * BATCH_SIZE + 100_000);
     for (number, (key, value)) in entries(3000, 2000).enumerate() {
         builder.add(key.as_key(), &value).unwrap();
         raw += value.len() as u64;
@@ -105,7 +113,7 @@ fn a_table_that_is_given_up_leaves_no_thread_behind() {
     fs.create_directory(Path::new("/d")).unwrap();
     let file = fs.create_writable(Path::new("/d/000007.sst"), IoMode::Buffered).unwrap();
     let builder = TableBuilder::new(file, settings(CompressionType::Lz4)).unwrap();
-    let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
+    let mut builder = builder.compressing_in_parallel(&Env::os().spawner, 1).unwrap();
     for (key, value) in entries(700, 2000) {
         builder.add(key.as_key(), &value).unwrap();
     }
@@ -124,10 +132,9 @@ fn a_garbled_block_is_found_whoever_has_compressed_it() {
         let verifying =
             TableBuilderSettings { verify_compression: true, ..settings(CompressionType::Lz4) };
         let builder = TableBuilder::new(file, verifying).unwrap();
-        let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
+        let mut builder = builder.compressing_in_parallel(&Env::os().spawner, 1).unwrap();
         let parallel = builder.codec.parallel.as_mut().unwrap();
-        for compressor in [Some(&mut parallel.own), parallel.threads.as_mut()].into_iter().flatten()
-        {
+        for compressor in std::iter::once(&mut parallel.own).chain(&mut parallel.threads) {
             compressor.garble(b"vvvvvvvvvvvvvvvvvvvvvvvvv");
         }
         let mut values = entries(count + 1, 9000).skip(1);
