@@ -1,6 +1,7 @@
 //! Reading a write batch from borrowed bytes, such as a batch or a WAL record, without copying.
 
 use super::format::*;
+use super::write_batch::timed::TimedValue;
 use crate::base::coding::{Decoder, fixed32_at, fixed64_at};
 use crate::base::{ColumnFamilyId, Error, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, counted};
 
@@ -82,8 +83,8 @@ impl Operation<'_> {
             | Self::Merge { key: a, operand: b, .. }
             | Self::DeleteRange { begin: a, end: b, .. }
             | Self::BlobIndex { key: a, index: b, .. }
-            | Self::PutEntity { key: a, entity: b, .. }
-            | Self::TimedPut { key: a, timed: TimedValue(b), .. } => a.len() + b.len(),
+            | Self::PutEntity { key: a, entity: b, .. } => a.len() + b.len(),
+            Self::TimedPut { key, timed, .. } => key.len() + timed.stored().len(),
             _ => 0,
         }
     }
@@ -91,32 +92,6 @@ impl Operation<'_> {
     /// Whether it belongs to two-phase commit.
     pub fn is_transaction_marker(&self) -> bool {
         !self.is_counted() && !matches!(self, Self::LogData(_) | Self::Noop)
-    }
-}
-
-/// The value of an [`Operation::TimedPut`], and its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimedValue<'a>(&'a [u8]);
-
-impl<'a> TimedValue<'a> {
-    /// A value followed by its time, as they are stored; `None` if that is too short.
-    pub fn new(stored: &'a [u8]) -> Option<Self> {
-        (stored.len() >= size_of::<u64>()).then_some(Self(stored))
-    }
-
-    /// The value.
-    pub fn value(&self) -> &'a [u8] {
-        &self.0[..self.0.len() - size_of::<u64>()]
-    }
-
-    /// When it counts as written, in seconds since 1970.
-    pub fn write_time(&self) -> u64 {
-        self.0.last_chunk().map_or(0, |time| u64::from_le_bytes(*time))
-    }
-
-    /// Both, as they are stored.
-    pub(crate) fn stored(&self) -> &'a [u8] {
-        self.0
     }
 }
 

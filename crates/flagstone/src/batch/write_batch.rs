@@ -1,6 +1,7 @@
 //! Building a write batch.
 
 mod sums;
+pub(super) mod timed;
 
 use std::fmt;
 
@@ -39,8 +40,7 @@ const FIELDS_SIZE_MAX: usize = 1 + 5 + 5 + 5;
 /// ```
 ///
 /// The batch is kept in the WAL's format, so writing it copies nothing. Column families are stored
-/// by their ids: an operation for a family of another database goes to the family with the same id
-/// in the database that is written to.
+/// by their ids, which mean other families in another database.
 #[derive(Clone)]
 pub struct WriteBatch {
     /// Header and operations; never shorter than the header.
@@ -177,28 +177,6 @@ impl WriteBatch {
     /// As [`WriteBatch::put`].
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.add_pair(MERGE, ColumnFamilyId::DEFAULT, key.as_ref(), operand.as_ref())
-    }
-
-    /// Sets `key` in a column family as if that was done at `write_time` (seconds since 1970), which
-    /// places it in the tree: with `preclude_last_level_data_seconds` an old value goes down to the
-    /// last level at once. With neither that option nor `preserve_internal_time_seconds` it is a
-    /// plain value, as it is for a time that is not earlier than now.
-    ///
-    /// A snapshot that was taken before may see the value once it was compacted, as in RocksDB.
-    ///
-    /// # Errors
-    /// As [`WriteBatch::put`]. Writing the batch fails with `NotSupported` if the family has user
-    /// timestamps, and for a [`TtlDb`](crate::db::TtlDb) or a transaction.
-    #[doc(alias = "TimedPut")]
-    pub fn timed_put_cf(
-        &mut self,
-        cf: impl Into<ColumnFamilyId>,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        write_time: u64,
-    ) -> Result<()> {
-        let stored = [value.as_ref(), &write_time.to_le_bytes()].concat();
-        self.add_pair(TIMED_PUT, cf.into(), key.as_ref(), &stored)
     }
 
     /// [`WriteBatch::merge`] in a column family.

@@ -16,6 +16,7 @@ mod stream_model_tests;
 mod stream_settings;
 #[cfg(test)]
 mod stream_tests;
+mod stream_timed;
 mod stream_tombstones;
 
 pub use counts::JobCounts;

@@ -25,8 +25,8 @@ use super::stream_entry::{CurrentEntry, JudgedKey, Next, Value, Verdict};
 use super::stream_settings::{KeyError, StreamCounts, StreamSettings, ValueSeparator};
 use super::stream_tombstones::StreamTombstones;
 use crate::base::{
-    CompactionFilter, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
-    Mutant, Result, SequenceNumber, Sometimes, ValueType, timestamp,
+    CompactionFilter, Error, InternalIterator, InternalKey, InternalKeyBuf, Mutant, Result,
+    SequenceNumber, Sometimes, ValueType, timestamp,
 };
 use crate::iter::ValueResolver;
 
@@ -63,7 +63,7 @@ pub struct CompactionStream<'a, I, R, S> {
 pub(super) struct Cover<'a> {
     pub(super) tombstones: &'a StreamTombstones,
     /// Where the last search ended: keys ascend.
-    hint: usize,
+    pub(super) hint: usize,
 }
 
 impl Cover<'_> {
@@ -519,53 +519,6 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         self.hide_stripe(stripe);
         self.judged.clear_next = true;
         Ok(Verdict::KeepAndStay)
-    }
-
-    /// Puts the sequence number that a timed value of a memtable prefers in the place of its time;
-    /// without one it is a plain value. Returns which it is.
-    fn replace_time(&mut self, sequence: SequenceNumber) -> ValueType {
-        let stored = self.input.value();
-        let Some((value, time)) = stored.split_last_chunk() else {
-            return ValueType::ValuePreferredSeqno;
-        };
-        let times = self.settings.times.as_ref();
-        let preferred =
-            times.and_then(|times| times.preferred(u64::from_le_bytes(*time), sequence));
-        let (kind, value) = match preferred {
-            None => (ValueType::Value, value.to_vec()),
-            Some(preferred) => {
-                (ValueType::ValuePreferredSeqno, [value, &preferred.to_le_bytes()].concat())
-            }
-        };
-        self.replace(kind, value);
-        kind
-    }
-
-    /// Turns a timed value into a plain one as of its preferred sequence number, and says so,
-    /// unless a tombstone lies over it, or would then: one may begin with an older entry of the
-    /// key, where its table does.
-    fn take_preferred_sequence(&mut self) -> bool {
-        let Some((value, preferred)) = self.input.value().split_last_chunk() else { return false };
-        let preferred = u64::from_le_bytes(*preferred);
-        let sequence = self.entry.key.as_key().sequence();
-        if preferred > sequence {
-            return false;
-        }
-        // Older entries of the key come before that place, and are still to be looked at.
-        let mut hint = self.cover.hint;
-        let mut covering = |key: InternalKey<'_>| {
-            self.cover.tombstones.covering(key, MAX_SEQUENCE_NUMBER, &mut hint)
-        };
-        let before = covering(self.entry.key.as_key());
-        self.entry.key.set_version(preferred, ValueType::Value);
-        if before.max(covering(self.entry.key.as_key())) > preferred {
-            self.entry.key.set_version(sequence, ValueType::ValuePreferredSeqno);
-            return false;
-        }
-        self.entry.own_value.clear();
-        self.entry.own_value.extend_from_slice(value);
-        self.entry.value = Value::Own;
-        true
     }
 
     /// The last touches to an entry that is kept: sequence number 0 at the bottom, and the value's

@@ -523,7 +523,7 @@ impl<'a> UniversalPicker<'a> {
             }
         };
         let proximal =
-            ProximalOutput::of(self.version, self.settings, &inputs, output_level, 1, &compression);
+            ProximalOutput::of(self.version, self.settings, &inputs, output_level, 1, compression);
         let moves = self.universal.allow_trivial_move
             && proximal.is_none()
             && output_level > 0
