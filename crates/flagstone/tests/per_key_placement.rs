@@ -13,7 +13,7 @@ use flagstone::base::{Code, ColumnFamilyId, Comparator, Snapshot};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
 use flagstone::env::Env;
-use flagstone::options::{CompactRangeOptions, Options, ReadOptions};
+use flagstone::options::{CompactFilesOptions, CompactRangeOptions, Options, ReadOptions};
 use testkit::HandClock;
 
 const BEGIN: u64 = 1_700_000_000;
@@ -182,10 +182,51 @@ fn tables_without_times_become_old() {
     write(&db, &["c"]);
     compact(&db);
     assert_eq!(levels(&db), "2: a-z", "its file was written anew 200 seconds ago");
-    world.time.advance(1100);
+    // That is known of all that was there when the option was set.
+    world.time.advance(850);
     write(&db, &["c"]);
     compact(&db);
     assert_eq!(levels(&db), "2: c-c, 3: a-z");
+}
+
+/// Also where no sample was taken after them, but for another family.
+#[test]
+fn the_last_entries_of_a_table_become_old() {
+    let world = World::new();
+    let db = world.open(YOUNG);
+    let other = db.create_column_family("other", &world.options("").cf).unwrap();
+    ["a", "b"].iter().for_each(|key| db.put(key, "value").unwrap());
+    db.put_cf(&other, "x", "value").unwrap();
+    db.flush_all().unwrap();
+    world.time.advance(600);
+    write(&db, &["c"]);
+    compact(&db);
+    assert_eq!(levels(&db), "2: a-c");
+    world.time.advance(500);
+    write(&db, &["d"]);
+    compact(&db);
+    assert_eq!(levels(&db), "2: c-d, 3: a-b");
+}
+
+/// Tables that somebody chose, with others between them, which would be in the way.
+#[test]
+fn chosen_tables_take_those_between_them_along() {
+    let world = World::new();
+    let db = world.open(&format!("{YOUNG};target_file_size_base=1"));
+    let family = db.default_column_family();
+    write(&db, &["f", "g"]);
+    compact(&db);
+    write(&db, &["m", "n"]);
+    compact(&db);
+    write(&db, &["a", "c"]);
+    let number = |key: &str| {
+        let files = db.live_files().into_iter();
+        files.filter(|file| file.smallest == key.as_bytes()).map(|file| file.number).next().unwrap()
+    };
+    let chosen = [number("a"), number("n")];
+    db.compact_files(family, &chosen, 3, &CompactFilesOptions::default()).unwrap();
+    assert_eq!(contents(&db, None).len(), 6);
+    assert!(!levels(&db).contains("3: "), "{}", levels(&db));
 }
 
 /// What counts as written long ago goes down at once.

@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let name = text::name(&place.cf);
     let Some(old) = Style::of(shape.style) else {
         return Err(Failure::Usage(format!(
-            "column family '{name}' has {:?} compaction, whose tables no other style takes over; copy the data (dump, load)",
+            "column family '{name}' has {:?} compaction, and no other style can use its tables; copy the data (dump, load)",
             shape.style
         )));
     };
@@ -87,6 +87,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     shape::check(common, place, &setting)?;
     let compacts = new == Style::Universal && shape.levels_in_use > 0;
     if compacts {
+        shape::check_gathers(common, place)?;
         shape::gather(common, place, shape.last_level())?;
     }
     shape::set(common, place, &setting)?;

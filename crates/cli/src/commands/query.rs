@@ -49,9 +49,11 @@ struct Line {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(disable_help_flag = true)]
 enum Command {
     /// Print the value of a key
     Get {
+        #[arg(allow_hyphen_values = true)]
         key: String,
         /// Read as of this timestamp
         #[arg(long, value_name = "TIMESTAMP", alias = "read_timestamp")]
@@ -59,7 +61,9 @@ enum Command {
     },
     /// Set the value of a key
     Put {
+        #[arg(allow_hyphen_values = true)]
         key: String,
+        #[arg(allow_hyphen_values = true)]
         value: String,
         /// Write as of this timestamp
         #[arg(long, value_name = "TIMESTAMP", alias = "write_timestamp")]
@@ -67,6 +71,7 @@ enum Command {
     },
     /// Delete a key
     Delete {
+        #[arg(allow_hyphen_values = true)]
         key: String,
         /// Write as of this timestamp
         #[arg(long, value_name = "TIMESTAMP", alias = "write_timestamp")]
@@ -75,7 +80,9 @@ enum Command {
     /// Delete all keys from FROM (inclusive) to TO (exclusive)
     #[command(alias = "deleterange")]
     DeleteRange {
+        #[arg(allow_hyphen_values = true)]
         from: String,
+        #[arg(allow_hyphen_values = true)]
         to: String,
         /// Write as of this timestamp
         #[arg(long, value_name = "TIMESTAMP", alias = "write_timestamp")]
@@ -187,7 +194,7 @@ impl Session<'_> {
         let line = str::from_utf8(line).map_err(|_| {
             Failure::Usage("the line is not UTF-8; write such bytes as \\xff, or use --hex".into())
         })?;
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
         if words.first().is_none_or(|first| first.starts_with('#')) {
             return Ok((Verdict::Sound, Next::Line));
         }

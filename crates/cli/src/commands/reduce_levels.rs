@@ -52,6 +52,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     shape::check(common, place, &[("num_levels", &new.to_string())])?;
     let moves = in_use > usize::from(new);
     if moves {
+        shape::check_gathers(common, place)?;
         shape::gather(common, place, new - 1)?;
     }
     shape::set(common, place, &[("num_levels", &new.to_string())])?;

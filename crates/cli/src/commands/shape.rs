@@ -41,6 +41,26 @@ impl Shape {
     }
 }
 
+/// Refuses a family that keeps its last level apart: not all of it can be gathered in one level.
+pub fn check_gathers(common: &Common, place: &Place) -> Result<(), Failure> {
+    let (_, families): (Options, Vec<(String, ColumnFamilyOptions)>) =
+        database::options(common, &place.db, Access::Write)?;
+    let Some((_, family)) = families.iter().find(|(name, _)| *name == place.cf) else {
+        return Ok(());
+    };
+    let apart = if family.cf_allow_ingest_behind {
+        "cf_allow_ingest_behind=true keeps the last level for tables that are ingested behind all others; set it to false"
+    } else if family.preclude_last_level_data_seconds > 0 {
+        "preclude_last_level_data_seconds keeps young entries out of the last level; set it to 0"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!(
+        "column family '{}' cannot be gathered in one level: {apart} (flagstone compact --set), and try again",
+        place.cf
+    )))
+}
+
 /// Compacts all of a family into one level.
 pub fn gather(common: &Common, place: &Place, level: u8) -> Result<(), Failure> {
     let db = database::open(common, &place.db, Access::Write)?;

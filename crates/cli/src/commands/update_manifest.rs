@@ -1,6 +1,6 @@
 //! `flagstone update-manifest`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use flagstone::base::{FileNumber, Temperature, counted};
@@ -56,7 +56,7 @@ fn number_and_temperature(text: &str) -> Result<(u64, Temperature), String> {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if arguments.update_temperatures {
         return Err(Failure::Usage(
-            "file systems tell no temperatures here: give each with --temperature NUMBER=TEMPERATURE"
+            "the file system does not say how hot a file is: name each table's temperature with --temperature NUMBER=TEMPERATURE"
                 .to_string(),
         ));
     }
@@ -67,7 +67,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     let mut manifest = offline::open(common, &arguments.database.db)?;
     let mut changes: BTreeMap<FileNumber, TableFacts> = BTreeMap::new();
+    let mut named = BTreeSet::new();
     for (number, temperature) in &arguments.temperature {
+        if !named.insert(*number) {
+            return Err(Failure::Usage(format!("--temperature names table {number} twice")));
+        }
         let table = manifest.table(FileNumber(*number))?;
         if table.meta.temperature != *temperature {
             changes.entry(FileNumber(*number)).or_default().temperature = Some(*temperature);

@@ -20,6 +20,17 @@ fn lines_are_answered_in_turn() {
     assert_eq!(printed(&format!("scan {db}")), "b\ttwo words\n");
 }
 
+/// Only blanks part words, and a word may look like a flag.
+#[test]
+fn words_are_taken_as_they_are() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = format!("--db {}", scratch.path().join("db").display());
+    let input =
+        "put balance -5\nget balance\nput -h one\nget -h\nput a\u{3000}b c\nget a\u{3000}b\n";
+    assert_eq!(query(&db, input), (0, "OK\n-5\nOK\none\nOK\nc\n".to_string()));
+    assert_eq!(printed(&format!("count {db}")), "3\n");
+}
+
 #[test]
 fn a_line_that_fails_is_named_and_the_next_one_is_read() {
     let scratch = tempfile::tempdir().unwrap();

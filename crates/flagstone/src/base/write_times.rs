@@ -100,10 +100,12 @@ impl WriteTimes {
         self
     }
 
-    /// The samples that tell of sequence numbers from `first` to `last`.
+    /// The samples that tell of sequence numbers from `first` to `last`: when they were not written
+    /// yet, and by when they were.
     pub fn about(&self, first: SequenceNumber, last: SequenceNumber) -> Self {
         let begin = self.samples.partition_point(|sample| sample.sequence < first);
-        let end = self.samples.partition_point(|sample| sample.sequence <= last);
+        let before_last = self.samples.partition_point(|sample| sample.sequence < last);
+        let end = (before_last + 1).min(self.samples.len());
         Self { samples: self.samples[begin.saturating_sub(1)..end.max(begin)].to_vec() }
     }
 

@@ -319,7 +319,14 @@ pub(super) fn blob_waste(
 /// all sorted runs, with FIFO compaction none.
 pub(super) fn level0_files(options: &ColumnFamilyOptions, version: &Version) -> usize {
     match options.compaction_style {
-        CompactionStyle::Universal => sorted_runs(version),
+        CompactionStyle::Universal => {
+            // What waits above the last level for its time counts as one with it.
+            let above = version.levels.len().checked_sub(2).filter(|above| *above > 0);
+            let waits = above
+                .is_some_and(|above| version.levels[above..].iter().all(|files| !files.is_empty()));
+            let holds_young = options.preclude_last_level_data_seconds > 0;
+            sorted_runs(version) - usize::from(holds_young && waits)
+        }
         CompactionStyle::Fifo => 0,
         CompactionStyle::Level | CompactionStyle::None => version.levels[0].len(),
     }

@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     arguments.recompress.check()?;
     let env = world::env();
     let files = list(&env, &arguments.files)?;
-    // Who lists is done when nobody reads; who verifies is not.
+    // A list ends when its reader goes away; a verification goes on.
     let mut output = if arguments.verify { Output::of_a_search() } else { Output::new() };
     let mut verdict = Verdict::Sound;
     let printed = look_at_all(&env, &files, arguments, common, &mut output, &mut verdict);

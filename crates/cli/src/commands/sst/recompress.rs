@@ -72,12 +72,16 @@ fn compression_of(text: &str) -> Result<CompressionType, String> {
     })
 }
 
+/// The most levels that are tried in one run.
+const LEVELS_MAX: u32 = 100;
+
 impl Flags {
     pub(super) fn is_asked_for(&self) -> bool {
         self.recompress
     }
 
-    /// Refuses levels that are not one behind the other, or mean other things to each compression.
+    /// Refuses a range of levels that is reversed or too long, and levels of several compressions,
+    /// since each has its own.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let (Some(from), Some(to)) = (self.compression_level_from, self.compression_level_to)
         else {
@@ -86,6 +90,11 @@ impl Flags {
         if from > to {
             return Err(Failure::Usage(format!(
                 "--compression-level-from {from} is above --compression-level-to {to}; exchange them"
+            )));
+        }
+        if to.abs_diff(from) >= LEVELS_MAX {
+            return Err(Failure::Usage(format!(
+                "from --compression-level-from {from} to --compression-level-to {to} there are more than {LEVELS_MAX} levels"
             )));
         }
         if self.compression_types.len() != 1 {

@@ -51,8 +51,8 @@ fn the_past_is_forgotten_but_for_one_sample() {
 fn a_table_has_the_samples_about_its_sequence_numbers() {
     let all = times("10@500 20@600 30@700 40@800");
     assert_eq!(text(&all.about(20, 30)), "10@500 20@600 30@700");
-    assert_eq!(text(&all.about(21, 29)), "20@600");
-    assert_eq!(text(&all.about(0, 9)), "");
+    assert_eq!(text(&all.about(21, 29)), "20@600 30@700");
+    assert_eq!(text(&all.about(0, 9)), "10@500");
     assert_eq!(text(&all.about(41, 50)), "40@800");
     assert_eq!(text(&all.about(50, 0)), "40@800", "a table without entries");
 }

@@ -31,16 +31,17 @@ impl<'a> TimedValue<'a> {
 }
 
 impl WriteBatch {
-    /// Sets `key` in a column family as if that was done at `write_time` (seconds since 1970),
-    /// which places it in the tree: with `preclude_last_level_data_seconds` an old value goes down
-    /// to the last level at once. With neither that option nor `preserve_internal_time_seconds`
-    /// it is a plain value, as it is for a time that is not earlier than now.
+    /// Sets `key` in a column family, as of `write_time` (seconds since 1970). Only its place in the
+    /// tree depends on the time: with `preclude_last_level_data_seconds` an old value goes down to
+    /// the last level at once. A time before all that are known counts as old; those of a database
+    /// without tables begin when it is opened. With neither that option nor
+    /// `preserve_internal_time_seconds` the time has no effect, nor if it is not earlier than now.
     ///
-    /// A snapshot that was taken before may see the value once it was compacted, as in RocksDB.
+    /// After a compaction a snapshot may see the value although it is older, as in RocksDB.
     ///
     /// # Errors
-    /// As [`WriteBatch::put`]. Writing the batch fails with `NotSupported` if the family has user
-    /// timestamps, and for a [`TtlDb`](crate::db::TtlDb) or a transaction.
+    /// As [`WriteBatch::put`]. A family with user timestamps, a [`TtlDb`](crate::db::TtlDb) and
+    /// `Transaction::rebuild_from` do not take such a batch.
     #[doc(alias = "TimedPut")]
     pub fn timed_put_cf(
         &mut self,

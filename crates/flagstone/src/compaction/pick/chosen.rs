@@ -35,7 +35,8 @@ pub fn plan_files(
     (output_level, path_id): (usize, u32),
 ) -> Result<CompactionPlan> {
     check(version, last_level(version, settings), files, output_level)?;
-    let inputs = with_those_that_must_go_along(version, files, output_level);
+    let joined = proximal_of(version, settings, files, output_level);
+    let inputs = with_those_that_must_go_along(version, files, output_level, joined);
     let all = || inputs.iter().flat_map(|input| &input.files);
     if any_busy(all()) {
         return Err(in_the_way());
@@ -106,11 +107,24 @@ fn check(
     Ok(())
 }
 
-/// By level, the first that has any first.
+/// The other level to which a compaction of these tables writes, if there is one.
+fn proximal_of(
+    version: &Version,
+    settings: &LeveledSettings,
+    files: &BTreeSet<FileNumber>,
+    output_level: usize,
+) -> Option<usize> {
+    let mut levels = version.files().filter(|(_, file)| files.contains(&file.number()));
+    let (start_level, _) = levels.next()?;
+    proximal::proximal_level(version, settings, start_level, output_level)
+}
+
+/// By level, the first that has any first. The output goes to `output_level`, and to `joined`.
 fn with_those_that_must_go_along(
     version: &Version,
     files: &BTreeSet<FileNumber>,
     output_level: usize,
+    joined: Option<usize>,
 ) -> Vec<LevelInput> {
     let user = version.comparator.keys();
     let mut inputs = Vec::new();
@@ -128,7 +142,8 @@ fn with_those_that_must_go_along(
                 level0_closure(version, &seeds).into_iter().map(|at| tables[at].clone()).collect()
             }
             (_, between) => {
-                let own = between.clone().filter(|_| level == output_level);
+                let is_written = level == output_level || joined == Some(level);
+                let own = between.clone().filter(|_| is_written);
                 let own = own.map(|own| bounds(user, tables[own].iter()));
                 // An output may reach from what is taken above to what is chosen here.
                 let reach = match (taken, own) {

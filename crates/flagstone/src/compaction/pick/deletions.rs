@@ -249,7 +249,9 @@ impl Picker<'_> {
 
     fn by_deletions_of(&self, level: usize, at: usize) -> Option<CompactionPlan> {
         let file = &self.version.levels[level][at];
-        if file.is_being_compacted() {
+        // Deletions whose history is kept would stay where they are.
+        let stays = || self.version.comparator.timestamp_size() > 0 && self.is_young(level, file);
+        if file.is_being_compacted() || stays() {
             return None;
         }
         let weight = Weight::of(std::slice::from_ref(file), self.settings, self.context)?;

@@ -343,7 +343,7 @@ impl<'a> Picker<'a> {
     }
 
     /// Whether a compaction down from `level` would leave most of the table there.
-    fn is_young(&self, level: usize, file: &TableFile) -> bool {
+    pub(super) fn is_young(&self, level: usize, file: &TableFile) -> bool {
         let now = self.context.now_unix_seconds;
         proximal::is_young(self.version, self.settings, now, level, file)
     }

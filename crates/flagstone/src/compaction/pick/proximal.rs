@@ -9,9 +9,11 @@
 //! rewritten there about once while it ages. What is known of a table's entries is that they were
 //! written between its `oldest_ancestor_time` and its `file_creation_time`.
 
+use std::sync::Arc;
+
 use super::expand::{Bounds, is_being_written};
 use super::plan::{CompactionPlan, LevelInput, OutputCompression, OutputForm, RunningCompaction};
-use super::settings::LeveledSettings;
+use super::settings::{LeveledSettings, PickContext};
 use crate::base::compression::CompressionType;
 use crate::base::{Comparator, SequenceNumber};
 use crate::manifest::{TableFile, Version};
@@ -57,8 +59,8 @@ impl ProximalOutput {
     }
 }
 
-/// The level to which a compaction writes young entries, if it does not write all to
-/// `output_level`.
+/// The level to which a compaction writes young entries; `None` if it writes them to
+/// `output_level`, too.
 pub(super) fn proximal_level(
     version: &Version,
     settings: &LeveledSettings,
@@ -127,19 +129,22 @@ pub(super) fn leave_out_young(
     }
 }
 
-/// Whether a compaction that is to make runs fewer would leave two of two, and most entries where
-/// they are (universal).
-pub(super) fn is_in_vain(
+/// Whether a compaction that is to make sorted runs fewer leaves as many: those of the last level
+/// and of young entries above it (universal). A piece of a larger merging counts as that does.
+pub(super) fn leaves_both_runs(
     version: &Version,
     settings: &LeveledSettings,
-    now: u64,
+    context: &PickContext<'_>,
     plan: &CompactionPlan,
 ) -> bool {
     use CompactionReason::{SizeAmplification, SizeRatio, SortedRuns};
     let Some(proximal) = plan.proximal else { return false };
+    let is_settled = |(level, file): (usize, &Arc<TableFile>)| {
+        let now = context.now_unix_seconds;
+        level == plan.output_level
+            || level == proximal.level && is_young(version, settings, now, level, file)
+    };
+    let is_whole = plan.rest.is_none() && context.merging.is_none();
     matches!(plan.reason, SizeAmplification | SizeRatio | SortedRuns)
-        && plan.files().all(|(level, file)| {
-            level == plan.output_level
-                || level == proximal.level && is_young(version, settings, now, level, file)
-        })
+        && (is_whole && plan.files().all(is_settled) || version.files().all(is_settled))
 }

@@ -226,9 +226,8 @@ impl<'a> UniversalPicker<'a> {
         let in_vain = plan.output_level == 0
             && !plan.drops_inputs
             && plan.files().any(|(_, file)| is_apart(file));
-        let now = context.now_unix_seconds;
         !in_vain
-            && !proximal::is_in_vain(self.version, self.settings, now, plan)
+            && !proximal::leaves_both_runs(self.version, self.settings, context, plan)
             && !self.is_in_the_way(plan)
     }
 

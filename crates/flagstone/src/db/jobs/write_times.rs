@@ -91,6 +91,9 @@ pub(super) fn of_compaction(jobs: &Jobs, job: &CompactionJob) -> Result<KeptTime
             }
         }
     }
+    // They tell of entries, too, whose tables have no samples, or none that is late enough.
+    note(jobs);
+    samples.extend_from_slice(jobs.write_times.0.lock().samples());
     let now = jobs.context.env.clock.unix_seconds();
     let known = WriteTimes::of(samples).within(now, seconds);
     let zeroed_until = known.sequence_at(now.saturating_sub(seconds));

@@ -152,6 +152,9 @@ impl Db {
             }
         }
         if options.output_file_size_limit > 0 {
+            if let Some(proximal) = &mut plan.proximal {
+                proximal.table_bytes = options.output_file_size_limit;
+            }
             plan.sizes.target = options.output_file_size_limit;
             plan.sizes.max = options.output_file_size_limit;
         }

@@ -175,7 +175,10 @@ pub(in crate::db) fn job_written(begun: JobInfo, family: &Family, output: &JobOu
         let written = output.properties.iter().find(|(written, _)| *written == number);
         written.map(|(_, properties)| properties.clone())
     };
-    let table = |meta: &FileMetadata| table_info(family, meta, level, properties_of(meta.number));
+    let table = |meta: &FileMetadata| {
+        let level = level - usize::from(output.proximal.contains(&meta.number));
+        table_info(family, meta, level, properties_of(meta.number))
+    };
     let blob_files = output.blob_files.iter().chain(&output.direct_files);
     let counts = &output.counts;
     JobInfo {

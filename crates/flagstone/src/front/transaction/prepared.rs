@@ -124,6 +124,7 @@ fn indexed(engine: &Engine, operations: &WriteBatch) -> Result<WriteBatchWithInd
         let Some(family) = operation.family().and_then(|id| families.get(&id)) else { continue };
         match operation {
             Operation::Put { key, value, .. } => batch.put(family, key, value)?,
+            Operation::TimedPut { key, timed, .. } => batch.put(family, key, timed.value())?,
             Operation::PutEntity { key, entity, .. } => {
                 batch.put_encoded_entity(family, key, entity)?
             }
