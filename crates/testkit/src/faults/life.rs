@@ -186,7 +186,9 @@ impl Life {
         if what == "close" {
             return;
         }
-        let error = db.put("refused", "").expect_err("nothing is acknowledged after a failed sync");
+        let Err(error) = db.put("refused", "") else {
+            panic!("a write is acknowledged after a failed sync of {first:?}");
+        };
         assert_eq!(error.subcode(), SubCode::Poisoned, "after a failed sync of {first:?}: {error}");
         if is_first_failure {
             assert_eq!(error.path(), Some(&*first.path), "the refusal names the file: {error}");
