@@ -183,7 +183,9 @@ impl Life {
         let first = first.cloned();
         self.seen = failed.len();
         let (Some(first), Some(db)) = (first, self.db.clone()) else { return };
-        if what == "close" {
+        // A table that is brought in is not the database's before it is synced.
+        let is_brought_in = what == "ingest" && sort_of(&first.path) == Sort::Table;
+        if what == "close" || is_brought_in {
             return;
         }
         let Err(error) = db.put("refused", "") else {

@@ -120,6 +120,8 @@ impl Jobs {
             roles.into_iter().try_fold(false, |worked, role| Ok(worked || self.attempt_one(role)?));
         if let Ok(false) = outcome {
             self.purge_obsolete_files();
+            // What was removed may have been all that writes waited for.
+            self.disk.regain_reserve();
             self.give_memory_back();
         }
         self.context.events.tell();
