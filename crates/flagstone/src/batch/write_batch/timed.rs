@@ -31,10 +31,10 @@ impl<'a> TimedValue<'a> {
 }
 
 impl WriteBatch {
-    /// Sets `key` in a column family, as of `write_time` (seconds since 1970). Only its place in the
-    /// tree depends on the time: with `preclude_last_level_data_seconds` an old value goes down to
-    /// the last level at once. A time before all that are known counts as old; those of a database
-    /// without tables begin when it is opened. With neither that option nor
+    /// Sets `key` in a column family, as of `write_time` (seconds since 1970). Only its place in
+    /// the tree depends on the time: with `preclude_last_level_data_seconds` an old value goes down
+    /// to the last level at once. A time before all that are known counts as old; those of a
+    /// database without tables begin when it is opened. With neither that option nor
     /// `preserve_internal_time_seconds` the time has no effect, nor if it is not earlier than now.
     ///
     /// After a compaction a snapshot may see the value although it is older, as in RocksDB.
