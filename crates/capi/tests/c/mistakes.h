@@ -10,7 +10,7 @@
 /* How long a number or an identity at the start of the text is, which differ from run to run. */
 static inline size_t passing(const char* text) {
   size_t len = strspn(text, "0123456789");
-  if (len >= 6) return len;
+  if (len >= 6 || (len > 0 && strncmp(text + len, ".sst", 4) == 0)) return len;
   if (strncmp(text, "0x", 2) == 0) return 2 + strspn(text + 2, "0123456789abcdef");
   len = strspn(text, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
   return len >= 8 && strcspn(text, "0123456789") < len ? len : 0;
