@@ -122,7 +122,7 @@ fn what_cannot_be_put_into_the_manifest_is_refused() {
     let before = contents(&path);
     for (arguments, code, expected) in [
         ("", 2, "nothing to change"),
-        ("--update_temperatures", 2, "file systems tell no temperatures"),
+        ("--update_temperatures", 2, "does not say how hot a file is"),
         ("--temperature 999=kWarm", 1, "lists no table with the number 000999"),
         ("--temperature 4=tepid", 2, "there is no temperature 'tepid'; there are kUnknown, kHot"),
         ("--temperature four=kHot", 2, "expected a table's number"),
