@@ -25,10 +25,11 @@ fn lines_are_answered_in_turn() {
 fn words_are_taken_as_they_are() {
     let scratch = tempfile::tempdir().unwrap();
     let db = format!("--db {}", scratch.path().join("db").display());
+    printed(&format!("put {db} first 0"));
     let input =
         "put balance -5\nget balance\nput -h one\nget -h\nput a\u{3000}b c\nget a\u{3000}b\n";
     assert_eq!(query(&db, input), (0, "OK\n-5\nOK\none\nOK\nc\n".to_string()));
-    assert_eq!(printed(&format!("count {db}")), "3\n");
+    assert_eq!(printed(&format!("count {db}")), "4\n");
 }
 
 #[test]
