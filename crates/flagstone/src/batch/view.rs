@@ -35,7 +35,7 @@ pub enum Operation<'a> {
     BlobIndex { cf: ColumnFamilyId, key: &'a [u8], index: &'a [u8] },
     /// Sets a key to a wide-column entity in its encoded form.
     PutEntity { cf: ColumnFamilyId, key: &'a [u8], entity: &'a [u8] },
-    /// Sets a key as if that was done at another time.
+    /// Sets a key, as of another time.
     TimedPut { cf: ColumnFamilyId, key: &'a [u8], timed: TimedValue<'a> },
     /// Bytes for the WAL only.
     LogData(&'a [u8]),

@@ -1,5 +1,5 @@
-//! Opening tables: those that somebody named, and those of a directory, which a program may be
-//! writing meanwhile.
+//! Opens tables: those named on the command line, and those found in a directory, which another
+//! program may be writing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) enum Sight {
     Nothing(&'static str),
 }
 
-/// Opens a table that somebody named: by mistake it may be a file of another kind.
+/// Opens a table named on the command line. The file may be of another kind by mistake.
 pub(super) fn open_named(env: &Env, path: &Path) -> flagstone::base::Result<Opened> {
     open(env, path).map_err(|error| match kind::of(path) {
         Some(FileKind::Table(_)) => error,
@@ -55,8 +55,8 @@ pub fn open_table(env: &Env, path: &Path) -> flagstone::base::Result<Arc<Table>>
     open(env, path).map(|opened| opened.table)
 }
 
-/// Opens a table that nobody named. A program that has the database open may be writing it, or be
-/// done with it.
+/// Opens a table found in a directory. A program that has the database open may be writing it, or
+/// may have removed it.
 pub(super) fn open_listed(env: &Env, path: &Path) -> flagstone::base::Result<Sight> {
     match open(env, path) {
         Ok(opened) => Ok(Sight::Table(opened)),
@@ -73,8 +73,8 @@ fn is_gone(env: &Env, path: &Path) -> bool {
     env.fs.metadata(path).is_err_and(|error| error.is_not_found())
 }
 
-/// Whether a database is in the directory whose MANIFEST never had this table. Of one that cannot
-/// be read nobody knows.
+/// Whether the directory holds a database whose MANIFEST never listed this table; false if the
+/// MANIFEST cannot be read.
 fn is_left_out(env: &Env, path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let (Some(directory), Some(FileKind::Table(number))) =
@@ -82,7 +82,7 @@ fn is_left_out(env: &Env, path: &Path) -> bool {
     else {
         return false;
     };
-    // Of db_paths and cf_paths a file OWNER says whose they are.
+    // The file OWNER in a directory of db_paths or cf_paths names the database.
     let Ok(owner) = another_owner(&*env.fs, directory, directory) else { return false };
     let manifest = manifest::read_current(&*env.fs, owner.as_deref().unwrap_or(directory));
     let Ok(mut edits) = manifest.and_then(|manifest| manifest::dump(&*env.fs, &manifest)) else {

@@ -120,6 +120,9 @@ pub(super) fn leave_out_young(
     now: u64,
     sizes: &mut [Vec<u64>],
 ) {
+    if !settings.holds_young() {
+        return;
+    }
     for (level, (files, sizes)) in version.levels.iter().zip(sizes).enumerate() {
         for (file, size) in files.iter().zip(sizes) {
             if is_young(version, settings, now, level, file) {
