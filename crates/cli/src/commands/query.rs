@@ -171,7 +171,7 @@ impl Session<'_> {
             match done {
                 Ok((_, Next::End)) => return Ok(verdict),
                 Ok((found, Next::Line)) => verdict = verdict.worse(found),
-                // Nobody reads the answers.
+                // The reader of the answers is gone.
                 Err(failure @ Failure::Stream(..)) => return Err(failure),
                 Err(failure) => {
                     verdict = Verdict::Faulty;
