@@ -476,6 +476,10 @@ impl Life {
         if let Some(mut iter) = self.call("open a cursor", |db, _| db.iter(&ReadOptions::default()))
         {
             iter.seek_to_first();
+            let status = iter.status();
+            if self.hear("a cursor", status).is_none() {
+                return;
+            }
             self.readers.push(Reader {
                 iter,
                 expected: family.entries.into_iter().collect(),
