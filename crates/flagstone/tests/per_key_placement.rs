@@ -2,50 +2,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "common/aging.rs"]
+mod aging;
 mod common;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use common::{create, dump, referee, temporary};
+use aging::{BEGIN, World};
+use common::{dump, referee};
 use flagstone::base::{Code, ColumnFamilyId, Comparator, Snapshot};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
-use flagstone::env::Env;
-use flagstone::options::{CompactFilesOptions, CompactRangeOptions, Options, ReadOptions};
-use testkit::HandClock;
+use flagstone::options::{CompactFilesOptions, CompactRangeOptions, ReadOptions};
 
-const BEGIN: u64 = 1_700_000_000;
 /// Entries are young for a thousand seconds.
 const YOUNG: &str = "preclude_last_level_data_seconds=1000;num_levels=4;\
                      disable_auto_compactions=true";
-
-struct World {
-    directory: tempfile::TempDir,
-    time: Arc<HandClock>,
-}
-
-impl World {
-    fn new() -> Self {
-        Self { directory: temporary(), time: Arc::new(HandClock::at(BEGIN)) }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.directory.path().join("db")
-    }
-
-    fn options(&self, text: &str) -> Options {
-        let mut options = create();
-        options.set_all(text).unwrap();
-        options.env = Env { clock: self.time.clone(), ..Env::os() };
-        options
-    }
-
-    fn open(&self, text: &str) -> Db {
-        Db::open(self.path(), &self.options(text)).unwrap()
-    }
-}
 
 fn write(db: &Db, keys: &[&str]) {
     keys.iter().for_each(|key| db.put(key, "value").unwrap());

@@ -2,51 +2,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "common/aging.rs"]
+mod aging;
 mod common;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use common::{create, dump, referee, temporary};
+use aging::{BEGIN, World};
+use common::{dump, referee};
 use flagstone::db::{Db, LiveFile, Ticker};
-use flagstone::env::Env;
-use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, Options};
-use testkit::HandClock;
+use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions};
 
-const BEGIN: u64 = 1_700_000_000;
 const PRESERVE: &str = "preserve_internal_time_seconds=1000;disable_auto_compactions=true";
 
-struct World {
-    directory: tempfile::TempDir,
-    time: Arc<HandClock>,
-}
-
-impl World {
-    fn new() -> Self {
-        Self { directory: temporary(), time: Arc::new(HandClock::at(BEGIN)) }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.directory.path().join("db")
-    }
-
-    fn options(&self, text: &str) -> Options {
-        let mut options = create();
-        options.set_all(text).unwrap();
-        options.env = Env { clock: self.time.clone(), ..Env::os() };
-        options
-    }
-
-    fn open(&self, text: &str) -> Db {
-        Db::open(self.path(), &self.options(text)).unwrap()
-    }
-
-    /// Writes `a` (sequence number 1), and `b` (2) a hundred seconds later.
-    fn two_writes(&self, db: &Db) {
-        write(db, "a");
-        self.time.advance(100);
-        write(db, "b");
-    }
+/// Writes `a` (sequence number 1), and `b` (2) a hundred seconds later.
+fn two_writes(world: &World, db: &Db) {
+    write(db, "a");
+    world.time.advance(100);
+    write(db, "b");
 }
 
 fn write(db: &Db, key: &str) {
@@ -87,7 +58,7 @@ fn times(db: &Db) -> String {
 fn tables_say_when_their_entries_were_written() {
     let world = World::new();
     let db = world.open(PRESERVE);
-    world.two_writes(&db);
+    two_writes(&world, &db);
     assert_eq!(times(&db), "1+0, 1+0 2+100");
     compact(&db);
     assert_eq!(times(&db), "1+0 2+100");
@@ -106,7 +77,7 @@ fn tables_say_when_their_entries_were_written() {
 fn entries_that_are_old_enough_lose_their_sequence_numbers() {
     let world = World::new();
     let db = world.open(PRESERVE);
-    world.two_writes(&db);
+    two_writes(&world, &db);
     world.time.advance(950);
     compact(&db);
     assert_eq!(only_table(&db).sequences, (0, 2), "the first is older than 1000 seconds");
@@ -142,7 +113,7 @@ fn a_table_that_keeps_its_sequence_numbers_is_not_compacted_again_and_again() {
     let world = World::new();
     let db = world.open("preserve_internal_time_seconds=1000");
     let snapshot = db.snapshot();
-    world.two_writes(&db);
+    two_writes(&world, &db);
     compact(&db);
     drop(snapshot);
     write(&db, "c");

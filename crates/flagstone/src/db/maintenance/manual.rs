@@ -248,7 +248,8 @@ impl Manual<'_> {
             return self.compact_level(0, base, !self.rewrites_last());
         }
         self.compact_level(0, base.min(deepest), true)?;
-        for level in 1..deepest {
+        // Nothing lies between level 0 and the base, but for what this has put there.
+        for level in base.max(1)..deepest {
             self.compact_level(level, level + 1, true)?;
         }
         let mut deepest = deepest;
