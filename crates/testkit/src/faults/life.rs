@@ -477,14 +477,10 @@ impl Life {
         {
             iter.seek_to_first();
             let status = iter.status();
-            if self.hear("a cursor", status).is_none() {
-                return;
+            if self.hear("a cursor", status).is_some() {
+                let expected = family.entries.into_iter().collect();
+                self.readers.push(Reader { iter, expected, next: 0 });
             }
-            self.readers.push(Reader {
-                iter,
-                expected: family.entries.into_iter().collect(),
-                next: 0,
-            });
         }
     }
 
