@@ -42,7 +42,7 @@ pub struct BackupEngineOptions {
     pub destroy_old_data: bool,
     /// Whether backups have the WALs. Without them a backup has what is in tables.
     pub backup_log_files: bool,
-    /// Bytes read at a time; 0 for 1 MiB.
+    /// Bytes read at a time; 0 for 256 KiB.
     pub io_buffer_size: u64,
     /// Bytes per second that a backup copies at most; 0 for no limit.
     pub backup_rate_limit: u64,

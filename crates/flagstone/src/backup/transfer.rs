@@ -6,13 +6,12 @@ use std::path::Path;
 use crate::base::checksum::crc32c_append;
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::base::{Code, Error, Result, Temperature};
-use crate::env::{
-    Advice, BufferedWriter, FileSystem, IoMode, IoPriority, RateLimiter, Spawn, Task,
-};
+use crate::env::{Advice, FileSystem, IoMode, IoPriority, RateLimiter, Spawn, Task};
 
 use super::options::{BackupProgress, ProgressCallback};
 
-const BUFFER_SIZE: u64 = 1 << 20;
+/// Small enough to stay in a core's cache between the read, the checksum and the write.
+const BUFFER_SIZE: u64 = 256 << 10;
 
 /// Reports how much was copied.
 #[derive(Default)]
@@ -73,18 +72,15 @@ impl Transfer<'_> {
         size: Option<(u64, bool)>,
         target: (&dyn FileSystem, &Path),
     ) -> Result<Passed> {
-        let file = target.0.create_writable(target.1, IoMode::Buffered)?;
-        let mut output = BufferedWriter::new(file, 0, self.capacity());
-        let passed = self.read(source, size, |bytes| {
+        let output = target.0.create_writable(target.1, IoMode::Buffered)?;
+        let passed = self.read(source, size, |offset, bytes| {
             self.wait(bytes.len(), RateLimiter::limits_writes)?;
-            output.append(bytes)?;
+            output.write_at(offset, bytes)?;
             self.progress.add(bytes.len() as u64);
             Ok(())
         })?;
         if self.sync {
-            output.sync()?
-        } else {
-            output.flush()?
+            output.sync()?;
         }
         Ok(passed)
     }
@@ -103,14 +99,14 @@ impl Transfer<'_> {
 
     /// The size and checksum of a file.
     pub(super) fn checksum(&self, source: (&dyn FileSystem, &Path)) -> Result<Passed> {
-        self.read(source, None, |_| Ok(()))
+        self.read(source, None, |_, _| Ok(()))
     }
 
     fn read(
         &self,
         (fs, path): (&dyn FileSystem, &Path),
         size: Option<(u64, bool)>,
-        mut take: impl FnMut(&[u8]) -> Result<()>,
+        mut take: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<Passed> {
         let file = fs.open_random_access(path, IoMode::Buffered)?;
         file.advise(Advice::Sequential);
@@ -118,7 +114,7 @@ impl Transfer<'_> {
             Some(size) => size,
             None => (file.size()?, false),
         };
-        let mut buffer = vec![0; self.capacity()];
+        let mut buffer = vec![0; (self.capacity() as u64).min(end) as usize];
         let mut passed = Passed { size: 0, crc32c: 0, temperature: file.temperature() };
         while passed.size < end {
             let wanted = (buffer.len() as u64).min(end - passed.size) as usize;
@@ -132,8 +128,8 @@ impl Transfer<'_> {
                 return Err(Error::corruption(message).at(path).at_offset(passed.size));
             }
             passed.crc32c = crc32c_append(passed.crc32c, &buffer[..read]);
+            take(passed.size, &buffer[..read])?;
             passed.size += read as u64;
-            take(&buffer[..read])?;
         }
         Ok(passed)
     }
