@@ -12,11 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{create, dump};
-use flagstone::backup::{BackupEngine, BackupEngineOptions, CreateBackupOptions, RestoreOptions};
+use flagstone::backup::{
+    BackupEngine, BackupEngineOptions, CreateBackupOptions, RestoreMode, RestoreOptions,
+};
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem};
-use flagstone::options::Options;
+use flagstone::options::{FlushOptions, Options};
 use testkit::fault::{FaultFs, Injection, Plan};
 use testkit::{CrashFs, Survival};
 
@@ -248,4 +250,66 @@ fn a_call_that_fails_leaves_earlier_backups_whole() {
         }
     }
     assert!(failed > 100, "{failed} failures");
+}
+
+#[test]
+fn a_call_that_fails_while_restoring_leaves_the_old_database_or_says_that_it_may_be_gone() {
+    let memory = MemoryFileSystem::new();
+    let faults = FaultFs::new(Arc::new(memory.clone()));
+    let mut expected = Vec::new();
+    {
+        let env = env_on(Arc::new(memory.clone()));
+        let db = Db::open("/db", &options_on(env)).expect("a database");
+        let backups = engine(Arc::new(memory.clone())).expect("an engine");
+        for round in 0..2 {
+            write_some(&db, round);
+            db.flush(db.default_column_family(), &FlushOptions::default()).expect("flushed");
+            backups.create_new_backup(&db, &CreateBackupOptions::default()).expect("a backup");
+            expected.push(dump(&db));
+        }
+    }
+    let mut options = RestoreOptions::default();
+    let (mut old, mut gone, mut new) = (0, 0, 0);
+    for mode in [
+        RestoreMode::PurgeAllFiles,
+        RestoreMode::KeepLatestDbSessionIdFiles,
+        RestoreMode::VerifyChecksum,
+    ] {
+        options.mode = mode;
+        for injection in [Injection::Io, Injection::NoSpace, Injection::Late, Injection::Short] {
+            for at in 0.. {
+                let whole = engine(Arc::new(memory.clone())).expect("an engine");
+                whole.restore_db_from_backup(1, "/copy", "/copy", &options).expect("restored");
+                faults.plan(Plan::Once { at, injection });
+                let restored = engine(Arc::new(faults.clone())).and_then(|backups| {
+                    backups.restore_db_from_backup(2, "/copy", "/copy", &options)
+                });
+                let calls = faults.calls();
+                faults.heal();
+                let what = format!("{mode:?}, {injection:?} of call {at}: {restored:?}");
+                let found = opened(&memory, "/copy");
+                match restored {
+                    Ok(()) => {
+                        new += 1;
+                        assert!(found.as_ref() == Some(&expected[1]), "{what}");
+                    }
+                    Err(error) if error.to_string().contains("the old database may be gone") => {
+                        gone += 1;
+                        let is_whole = found.as_ref().is_none_or(|found| expected.contains(found));
+                        assert!(is_whole, "{what}: half a database");
+                    }
+                    Err(_) => {
+                        old += 1;
+                        assert!(found.as_ref() == Some(&expected[0]), "{what}");
+                    }
+                }
+                whole.restore_db_from_backup(2, "/copy", "/copy", &options).expect("once more");
+                assert!(opened(&memory, "/copy").as_ref() == Some(&expected[1]), "{what}");
+                if at >= calls {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(old > 100 && gone > 50 && new > 10, "{old} old, {gone} gone, {new} new");
 }

@@ -220,7 +220,7 @@ impl BackupEngineReadOnly {
     /// # Errors
     /// `NotFound`; `Corruption` naming a file of the backup; `Busy` if the database is open;
     /// `InvalidArgument` if files that the backup was made without are nowhere; `IoError`. The
-    /// database stays as it was, unless the message says that it is gone.
+    /// database stays as it was, unless the message says that it may be gone.
     #[doc(alias = "RestoreDBFromBackup")]
     pub fn restore_db_from_backup(
         &self,

@@ -77,16 +77,21 @@ impl Restoration<'_> {
         let wanted = sources.iter().cloned().chain(excluded).filter(missing).collect();
         let current = self.current(&sources)?;
         self.remove_temporaries()?;
-        let copied = self.copy(wanted).inspect_err(|_| {
-            let _ = self.remove_temporaries();
-        })?;
-        let replaced = self.replace(&kept, copied, lock).and_then(|()| {
+        let is_manifest =
+            |name: &str, kind| matches!(kind, FileKind::Manifest(_)) && !kept.contains(name);
+        let (copied, manifests) = self
+            .copy(wanted)
+            .and_then(|copied| Ok((copied, self.old(self.db_dir, is_manifest)?)))
+            .inspect_err(|_| {
+                let _ = self.remove_temporaries();
+            })?;
+        let replaced = self.replace(&kept, manifests, copied, lock).and_then(|()| {
             let temporary = file_name::temporary(self.db_dir, self.first_number()?);
             self.names.replace_file(&temporary, &file_name::current(self.db_dir), &current)
         });
         replaced.map_err(|error| {
             let state =
-                "the old database is gone and the backup is not in its place; restore again";
+                "the old database may be gone, and the backup is not in its place; restore again";
             error.context(state)
         })
     }
@@ -272,12 +277,11 @@ impl Restoration<'_> {
     fn replace(
         &self,
         kept: &BTreeSet<String>,
+        manifests: Vec<PathBuf>,
         copied: Vec<Copied>,
         lock: Option<Box<dyn FileLock>>,
     ) -> Result<()> {
-        self.remove_old(self.db_dir, |name, kind| {
-            matches!(kind, FileKind::Manifest(_)) && !kept.contains(name)
-        })?;
+        self.remove(manifests)?;
         self.sync_names()?;
         let is_old = |name: &str, kind: FileKind| match kind {
             FileKind::Wal(_) => !self.options.keep_log_files,
@@ -335,12 +339,25 @@ impl Restoration<'_> {
     }
 
     fn remove_old(&self, directory: &Path, is_old: impl Fn(&str, FileKind) -> bool) -> Result<()> {
-        for name in self.fs().list(directory)? {
-            if FileKind::parse(&name).is_some_and(|kind| is_old(&name, kind)) {
-                match self.fs().remove(&directory.join(&name)) {
-                    Err(error) if !error.is_not_found() => return Err(error),
-                    _ => {}
-                }
+        self.remove(self.old(directory, is_old)?)
+    }
+
+    /// The files of a directory that `is_old` chooses.
+    fn old(
+        &self,
+        directory: &Path,
+        is_old: impl Fn(&str, FileKind) -> bool,
+    ) -> Result<Vec<PathBuf>> {
+        let mut names = self.fs().list(directory)?;
+        names.retain(|name| FileKind::parse(name).is_some_and(|kind| is_old(name, kind)));
+        Ok(names.iter().map(|name| directory.join(name)).collect())
+    }
+
+    fn remove(&self, files: Vec<PathBuf>) -> Result<()> {
+        for path in files {
+            match self.fs().remove(&path) {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
             }
         }
         Ok(())
