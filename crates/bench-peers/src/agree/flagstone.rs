@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use flagstone::backup::{BackupEngine, BackupEngineOptions, CreateBackupOptions};
 use flagstone::base::Code;
 use flagstone::batch::{BatchView, Operation, WriteBatch};
-use flagstone::db::{ColumnFamily, Db, Iter, Secondary, TtlDb, TtlIter, TtlOptions};
+use flagstone::db::{
+    ColumnFamily, Db, Iter, SalvagedKind, Secondary, TtlDb, TtlIter, TtlOptions,
+};
 use flagstone::env::Env;
 use flagstone::ingest::{SstFileWriter, SstFileWriterOptions};
 use flagstone::options::{
@@ -109,7 +111,15 @@ pub fn salvage(place: &Place, opening: &Opening, target: &Path) -> Result<()> {
     let listed: Vec<_> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     let report = flagstone::db::salvage(&place.directory, target, &options, &listed, &mut |_| {})?;
-    if report.is_complete() {
+    let recycles = opening.database.get("recycle_log_file_num") != "0";
+    let wals = report.files.iter().filter(|file| file.kind == SalvagedKind::Wal);
+    let newest = wals.map(|wal| wal.path.as_path()).max();
+    // Behind the last record of a recycled log may be a part of an older one, which looks damaged.
+    let is_end = recycles
+        && report.places_lost() == 1
+        && report.values_lost() == 0
+        && report.losses.iter().all(|loss| loss.error.path() == newest);
+    if report.is_complete() || is_end {
         Ok(())
     } else {
         Err(format!("salvage finds that something is lost: {report:#?}").into())

@@ -289,13 +289,18 @@ impl Life {
         database.make_legal();
         let is_first = self.turns.is_empty();
         // Flagstone's file does not have what keeps RocksDB from compacting without end then.
-        let keeps_times = |(_, family): &(_, Settings)| {
+        let keeps_times = |family: &Settings| {
             ["preserve_internal_time_seconds", "preclude_last_level_data_seconds"]
                 .iter()
                 .any(|option| family.get(option) == "1000")
         };
         let may_loop = self.turns.iter().any(|turn| {
-            turn.who == Who::Flagstone && turn.opening.families.iter().any(keeps_times)
+            let opened = turn.opening.families.iter().map(|(_, family)| family);
+            let created = turn.steps.iter().filter_map(|step| match step {
+                Step::CreateFamily { settings, .. } => Some(settings),
+                _ => None,
+            });
+            turn.who == Who::Flagstone && opened.chain(created).any(keeps_times)
         });
         let is_followed = random.random_bool(0.3) && self.can_be_followed(Who::Flagstone);
         let opening = Opening {
@@ -313,6 +318,10 @@ impl Life {
             access: Access::Lead,
             ttl: self.has_ttl.then(|| one(random, &[0, 1_000_000])),
         };
+        if opening.from_file {
+            // The file may say that writers go side by side, which such a new family refuses.
+            families.values_mut().for_each(|new| new.leave_out(&["enable_blob_direct_write"]));
+        }
         // RocksDB refuses them where WALs are recycled, which an OPTIONS file may say.
         let may_be_unlogged = !self.keeps_logs
             && !is_followed
