@@ -16,7 +16,7 @@ use crate::run::{self, Assignment, Place};
 use crate::workload::Workload;
 #[cfg(feature = "rocksdb")]
 use crate::{agree, decide, transactions};
-use crate::{report, store};
+use crate::{copies, report, store};
 
 const EXAMPLES: &str = "Examples:
   All of it, then the tables (hours; on a machine with nothing else to do):
@@ -89,6 +89,9 @@ enum Command {
     #[cfg(feature = "rocksdb")]
     #[command(hide = true)]
     TransactionsPart(transactions::command::PartArguments),
+    /// Measures what backups cost a writer, how much an increment copies, and how far a secondary
+    /// is behind (half an hour, and three times the database's bytes on the device).
+    Copies(copies::Arguments),
     /// One task; `peers space` and `peers steady` start these.
     #[command(hide = true)]
     Play(command::PlayArguments),
@@ -251,6 +254,7 @@ pub fn run() -> Result<()> {
         Command::Transactions(arguments) => transactions::command::run(&arguments),
         #[cfg(feature = "rocksdb")]
         Command::TransactionsPart(arguments) => transactions::command::part(&arguments),
+        Command::Copies(arguments) => copies::run(&arguments),
         Command::Play(arguments) => {
             print(&format!("{}\n", serde_json::to_string(&command::play_one(&arguments)?)?))
         }

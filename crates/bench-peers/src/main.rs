@@ -7,6 +7,7 @@
 //! - [`program`]: builds of this program that make an engine's runs
 //! - [`agree`]: no figures: lives that Flagstone and RocksDB lead by turns
 //! - [`transactions`]: transactions, batches with an index, and locks
+//! - [`copies`]: backups and secondaries of a database that is written to
 //! - [`amplification`]: bytes written and bytes on the disk beside bytes that live
 //! - [`measure`], [`statistics`], [`environment`]: figures; [`store`]: the file of results;
 //!   [`report`]: tables
@@ -17,6 +18,7 @@ mod amplification;
 mod campaign;
 mod cell;
 mod commands;
+mod copies;
 mod data;
 #[cfg(feature = "rocksdb")]
 mod decide;
