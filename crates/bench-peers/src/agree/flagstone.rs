@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use flagstone::backup::{BackupEngine, BackupEngineOptions, CreateBackupOptions};
 use flagstone::base::Code;
 use flagstone::batch::{BatchView, Operation, WriteBatch};
-use flagstone::db::{
-    ColumnFamily, Db, Iter, SalvagedKind, Secondary, TtlDb, TtlIter, TtlOptions,
-};
+use flagstone::db::{ColumnFamily, Db, Iter, SalvagedKind, Secondary, TtlDb, TtlIter, TtlOptions};
 use flagstone::env::Env;
 use flagstone::ingest::{SstFileWriter, SstFileWriterOptions};
 use flagstone::options::{

@@ -288,20 +288,6 @@ impl Life {
         }
         database.make_legal();
         let is_first = self.turns.is_empty();
-        // Flagstone's file does not have what keeps RocksDB from compacting without end then.
-        let keeps_times = |family: &Settings| {
-            ["preserve_internal_time_seconds", "preclude_last_level_data_seconds"]
-                .iter()
-                .any(|option| family.get(option) == "1000")
-        };
-        let may_loop = self.turns.iter().any(|turn| {
-            let opened = turn.opening.families.iter().map(|(_, family)| family);
-            let created = turn.steps.iter().filter_map(|step| match step {
-                Step::CreateFamily { settings, .. } => Some(settings),
-                _ => None,
-            });
-            turn.who == Who::Flagstone && opened.chain(created).any(keeps_times)
-        });
         let is_followed = random.random_bool(0.3) && self.can_be_followed(Who::Flagstone);
         let opening = Opening {
             database,
@@ -313,7 +299,7 @@ impl Life {
             from_file: !is_first
                 && !self.has_ttl
                 && random.random_bool(0.25)
-                && !(who == Who::RocksDb && (ending == Ending::Kill || may_loop)),
+                && !(who == Who::RocksDb && (ending == Ending::Kill || self.may_loop())),
             for_a_crash,
             access: Access::Lead,
             ttl: self.has_ttl.then(|| one(random, &[0, 1_000_000])),
@@ -339,6 +325,24 @@ impl Life {
             material,
         );
         Turn { who, opening, before, steps, ending }
+    }
+
+    /// Whether RocksDB may compact without end with an earlier OPTIONS file: Flagstone's does not
+    /// have what keeps it from that.
+    fn may_loop(&self) -> bool {
+        let keeps_times = |family: &Settings| {
+            ["preserve_internal_time_seconds", "preclude_last_level_data_seconds"]
+                .iter()
+                .any(|option| family.get(option) == "1000")
+        };
+        self.turns.iter().filter(|turn| turn.who == Who::Flagstone).any(|turn| {
+            let opened = turn.opening.families.iter().map(|(_, family)| family);
+            let created = turn.steps.iter().filter_map(|step| match step {
+                Step::CreateFamily { settings, .. } => Some(settings),
+                _ => None,
+            });
+            opened.chain(created).any(keeps_times)
+        })
     }
 
     /// The settings of a family for one turn.
