@@ -61,6 +61,8 @@ struct TailedWal {
     reader: Reader,
     /// The reader's last record is still to be applied.
     is_ready: bool,
+    /// The reader stands behind a record.
+    is_at_record: bool,
     has_begun: bool,
     /// Something that is no record stands behind the last one.
     is_cut: bool,
@@ -82,20 +84,36 @@ impl TailedWal {
     fn new(number: FileNumber, file: Arc<dyn RandomAccessFile>) -> Self {
         let options = ReaderOptions { ends_at_zeros: true, ..ReaderOptions::default() };
         let reader = Reader::with_options(file, number, options);
-        let (is_ready, has_begun, is_cut) = (false, false, false);
-        Self { number, reader, is_ready, has_begun, is_cut, last_sequence: 0, until: 0 }
+        Self {
+            number,
+            reader,
+            is_ready: false,
+            is_at_record: false,
+            has_begun: false,
+            is_cut: false,
+            last_sequence: 0,
+            until: 0,
+        }
     }
 
     /// Whether it has a record that was not applied yet.
     fn has_record(&mut self) -> Result<bool> {
-        if !self.is_ready {
-            self.is_cut = false;
-            self.reader.resume();
-            match self.reader.next_event()? {
-                Event::Record(_) => self.is_ready = true,
-                Event::Damage(_) => self.is_cut = true,
-                Event::End => {}
-            }
+        if self.is_ready {
+            return Ok(true);
+        }
+        self.is_cut = false;
+        // Mostly it is in what was read with the last one. Else the file is asked again.
+        if std::mem::take(&mut self.is_at_record)
+            && matches!(self.reader.next_event()?, Event::Record(_))
+        {
+            (self.is_ready, self.is_at_record) = (true, true);
+            return Ok(true);
+        }
+        self.reader.resume();
+        match self.reader.next_event()? {
+            Event::Record(_) => (self.is_ready, self.is_at_record) = (true, true),
+            Event::Damage(_) => self.is_cut = true,
+            Event::End => {}
         }
         Ok(self.is_ready)
     }
