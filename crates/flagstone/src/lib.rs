@@ -253,8 +253,8 @@ pub use db::{
 pub use env::{Env, thread_list};
 pub use front::{
     Builder, Cursor, Db, Entries, Entry, ExpiringValue, FamiliesCursor, Family, Follower, Keys,
-    RangeStream, Secondary, Snapshot, TransactOptions, Transaction, TransactionDb,
-    TransactionState, TransactionValueWriter, View, moving, reports,
+    RangeEntries, RangeStream, Ranges, Secondary, Snapshot, TransactOptions, Transaction,
+    TransactionDb, TransactionState, TransactionValueWriter, View, moving, reports,
 };
 pub use ingest::{
     SstFileInfo, SstFileWriter, SstFileWriterEmbeddedBlobOptions, SstFileWriterOptions,

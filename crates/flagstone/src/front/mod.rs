@@ -5,7 +5,8 @@
 //!   as of a moment
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
 //! - `cursor`: [`Cursor`], which moves to any key
-//! - `entries`: [`Entries`], keys in order; `stream`: [`RangeStream`], the same for tasks
+//! - `entries`: [`Entries`], keys in order; `ranges`: [`Ranges`], several of them; `stream`:
+//!   [`RangeStream`], the same for tasks
 //! - `expiring`: times to live, and [`ExpiringValue`]
 //! - `groups`: attribute groups, the columns of a key in several families
 //! - `files`: tables that come from outside of the database, and families that leave it
@@ -37,6 +38,7 @@ mod history;
 mod locking;
 pub mod moving;
 mod pauses;
+mod ranges;
 pub mod reports;
 mod secondary;
 mod shown;
@@ -56,6 +58,7 @@ pub use expiring::ExpiringValue;
 pub use family::Family;
 pub use follower::Follower;
 pub use groups::FamiliesCursor;
+pub use ranges::{RangeEntries, Ranges};
 pub use secondary::Secondary;
 pub use snapshot::Snapshot;
 pub use stream::RangeStream;
