@@ -12,6 +12,7 @@
 //! - `files`: tables that come from outside of the database, and families that leave it
 //! - `transaction`: [`Transaction`], changes that take place together unless others disturb them;
 //!   `transaction_db`: [`TransactionDb`], where they lock their keys; `locking`: those locks
+//! - `reshaped`: opening with options that the tree does not fit yet
 //! - `secondary`: [`Secondary`], a database that another process writes; `follower`: [`Follower`],
 //!   what it has flushed; `shown`: the state that both show
 //! - `update`: a key changed to what follows from its value; `pauses`: between attempts
@@ -40,6 +41,7 @@ pub mod moving;
 mod pauses;
 mod ranges;
 pub mod reports;
+mod reshaped;
 mod secondary;
 mod shown;
 mod snapshot;
