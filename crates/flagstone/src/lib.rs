@@ -280,7 +280,7 @@ pub use base::{
 pub use db::WriteCallback;
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
-    CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
+    CompactionLimiter, CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
     CompactionServiceOptionsOverride, CompactionServiceScheduleResponse, EventListener,
     FileChecksumFactory, FileChecksumGenerator, InfoLog, InfoLogLevel, Logger,
     OpenAndCompactOptions, RateLimiter, RateLimiterMode, RateLimiterOptions, SstFileManager,
