@@ -6,6 +6,7 @@ use flagstone::base::timestamp;
 use flagstone::db::ColumnFamily;
 use flagstone::expiry::STAMP_ETERNAL;
 use flagstone::options::ReadOptions;
+use flagstone::reports::WriteTimes;
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -139,6 +140,9 @@ pub struct Marks {
     pub timestamp: Option<u64>,
     /// When the value was written, in seconds since 1970.
     pub write_time: Option<u64>,
+    /// The latest time at which it was not written yet, by the times of tables: if that is asked
+    /// for, and if it is known.
+    pub written_after: Option<Option<u64>>,
 }
 
 impl Marks {
@@ -147,7 +151,13 @@ impl Marks {
     pub fn of(cursor: &mut Cursor, with_time: bool) -> Result<Self, Failure> {
         let timestamp = timestamp::to_u64(cursor.timestamp());
         let write_time = if with_time { cursor.write_time()? } else { None };
-        Ok(Self { timestamp, write_time })
+        Ok(Self { timestamp, write_time, written_after: None })
+    }
+
+    /// The same with what the times of tables say of the entry at which the cursor stands.
+    pub fn within(self, times: &WriteTimes, cursor: &Cursor) -> Self {
+        let time = times.time_before(cursor.sequence());
+        Self { written_after: Some((time > 0).then_some(time)), ..self }
     }
 
     /// Behind a key, each with a tab before it.
@@ -159,6 +169,10 @@ impl Marks {
         if let Some(seconds) = self.write_time {
             text.push('\t');
             text.push_str(&shown_time(seconds));
+        }
+        if let Some(after) = self.written_after {
+            text.push('\t');
+            text.push_str(&after.map_or("unknown".to_string(), utc));
         }
         text
     }
@@ -174,7 +188,11 @@ impl Marks {
     }
 
     fn members(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let all = [("timestamp", self.timestamp), ("write_time_seconds", self.write_time)];
+        let all = [
+            ("timestamp", self.timestamp),
+            ("write_time_seconds", self.write_time),
+            ("write_unix_time", self.written_after.flatten()),
+        ];
         all.into_iter().filter_map(|(name, number)| Some((name, number?)))
     }
 }

@@ -272,6 +272,14 @@ impl Cursor {
         }
     }
 
+    /// The sequence number of the version shown, on the way forward; 0 if it is not known.
+    pub fn sequence(&self) -> u64 {
+        match self {
+            Self::Plain(iter) => iter.version().0,
+            Self::Stamped(_) => 0,
+        }
+    }
+
     /// The time that the value carries, in seconds since 1970; `None` if values carry none.
     pub fn write_time(&mut self) -> Result<Option<u64>, Failure> {
         match self {

@@ -253,8 +253,8 @@ pub use db::{
 pub use env::{Env, thread_list};
 pub use front::{
     Builder, Cursor, Db, Entries, Entry, ExpiringValue, FamiliesCursor, Family, Follower, Keys,
-    RangeStream, Secondary, Snapshot, TransactOptions, Transaction, TransactionDb,
-    TransactionState, TransactionValueWriter, View, moving, reports,
+    RangeEntries, RangeStream, Ranges, Secondary, Snapshot, TransactOptions, Transaction,
+    TransactionDb, TransactionState, TransactionValueWriter, View, moving, reports,
 };
 pub use ingest::{
     SstFileInfo, SstFileWriter, SstFileWriterEmbeddedBlobOptions, SstFileWriterOptions,
@@ -280,7 +280,7 @@ pub use base::{
 pub use db::WriteCallback;
 pub use options::{
     BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactionControl,
-    CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
+    CompactionLimiter, CompactionService, CompactionServiceJobInfo, CompactionServiceJobStatus,
     CompactionServiceOptionsOverride, CompactionServiceScheduleResponse, EventListener,
     FileChecksumFactory, FileChecksumGenerator, InfoLog, InfoLogLevel, Logger,
     OpenAndCompactOptions, RateLimiter, RateLimiterMode, RateLimiterOptions, SstFileManager,

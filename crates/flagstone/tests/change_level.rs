@@ -237,3 +237,25 @@ fn levels_move_while_others_write_and_compact() {
     assert!(held.len() == 200 && held.iter().all(|(_, value)| value.starts_with(b"0019")));
     assert!(db.verify(|_| {}).faults.is_empty());
 }
+
+/// As `PromoteL0` of RocksDB, which says that this call replaces it.
+#[test]
+fn disjoint_tables_of_level_0_move_down_as_they_are() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &options()).unwrap();
+    for first in 0..3 {
+        (0..10).for_each(|key| db.put(format!("{first}{key}"), "value").unwrap());
+        db.flush_all().unwrap();
+    }
+    let tables = |db: &Db| -> BTreeSet<_> {
+        db.live_files().into_iter().map(|file| (file.number, file.level)).collect()
+    };
+    let numbers: BTreeSet<_> = tables(&db).into_iter().map(|(number, _)| number).collect();
+    let skip = flagstone::options::BottommostLevelCompaction::Skip;
+    for level in [1, 3] {
+        let options = CompactRangeOptions { bottommost_level_compaction: skip, ..to(level) };
+        compact(&db, &options).unwrap();
+        let expected = numbers.iter().map(|number| (*number, Some(level as usize))).collect();
+        assert_eq!(tables(&db), expected);
+    }
+}

@@ -5,6 +5,7 @@ mod common;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use common::entries;
@@ -13,7 +14,8 @@ use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, Join, LowPriority, Spawn, Task};
 use flagstone::options::{
-    BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, Options, ReadOptions,
+    BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, CompactRangeOptions,
+    CompactionLimiter, Options, ReadOptions,
 };
 use parking_lot::Mutex;
 use testkit::{Call, FaultFs, Injection, Plan, Sort, compare, settings};
@@ -262,4 +264,84 @@ fn flushes_and_compactions_have_threads_as_their_own_limits_say() {
     let written = flagstone::options::load_latest(&options.env, std::path::Path::new("/0"));
     let written = written.expect("it is readable").expect("it is there").options;
     assert_eq!((written.max_background_flushes, written.max_background_compactions), (2, 3));
+}
+
+/// Looks, during a compaction of one database, at what another does meanwhile.
+struct Meanwhile {
+    look: Box<dyn Fn() + Send + Sync>,
+    has_looked: AtomicBool,
+}
+
+impl CompactionFilter for Meanwhile {
+    fn name(&self) -> &str {
+        "meanwhile"
+    }
+
+    fn filter(&self, _: u32, _: &[u8], _: FilteredKind, _: &[u8]) -> FilterDecision {
+        if !self.has_looked.swap(true, Ordering::Relaxed) {
+            (self.look)();
+        }
+        FilterDecision::Keep
+    }
+}
+
+/// Five tables in level 0.
+fn five_tables(db: &Db) {
+    for round in 0..5_u8 {
+        for key in 0..20_u8 {
+            db.put([key], [round]).expect("a write");
+        }
+        db.flush_all().expect("a flush");
+    }
+    assert_eq!(level0(db), 5);
+}
+
+fn level0(db: &Db) -> usize {
+    db.live_files().iter().filter(|file| file.level == Some(0)).count()
+}
+
+fn steps(db: &Db) -> usize {
+    std::iter::repeat_with(|| db.background_step().expect("a step")).take_while(|did| *did).count()
+}
+
+#[test]
+fn databases_share_a_limit_on_compactions() {
+    let limiter = Arc::new(CompactionLimiter::new(Some(0)));
+    let mut options = Options { env: testkit::steps::world(Env::memory().fs, 1), ..<_>::default() };
+    options.create_if_missing = true;
+    options.set("level0_file_num_compaction_trigger", "2").unwrap();
+    options.cf.compaction_limiter = Some(limiter.clone());
+    let other = Db::open("/other", &options).unwrap();
+    five_tables(&other);
+    assert_eq!((steps(&other), level0(&other)), (0, 5), "none is allowed");
+
+    let look = {
+        let (other, limiter) = (other.clone(), limiter.clone());
+        move || {
+            assert_eq!(limiter.running(), 1);
+            assert_eq!((steps(&other), level0(&other)), (0, 5), "one runs");
+            limiter.set_limit(Some(2));
+            assert!(steps(&other) > 0);
+            assert_eq!((limiter.running(), level0(&other)), (1, 0));
+            limiter.set_limit(Some(1));
+            five_tables(&other);
+            // One that a caller asks for does not wait.
+            let whole = CompactRangeOptions::default();
+            other.compact_range(other.default_column_family(), None, None, &whole).unwrap();
+            assert_eq!(level0(&other), 0);
+        }
+    };
+    let has_looked = AtomicBool::new(false);
+    options.cf.compaction_filter = Some(Arc::new(Meanwhile { look: Box::new(look), has_looked }));
+    let db = Db::open("/db", &options).unwrap();
+    five_tables(&db);
+    assert_eq!(steps(&db), 0);
+    limiter.set_limit(Some(1));
+    assert!(steps(&db) > 0);
+    assert_eq!((limiter.running(), level0(&db)), (0, 0));
+    limiter.set_limit(Some(0));
+    five_tables(&other);
+    limiter.set_limit(None);
+    assert!(steps(&other) > 0);
+    assert_eq!(level0(&other), 0);
 }

@@ -529,3 +529,36 @@ fn nothing_is_locked_if_that_is_skipped() {
     first.commit().unwrap();
     assert_eq!(number(db.get("a").unwrap()), 3);
 }
+
+/// Opened as any program does that has no use for locks at first.
+#[test]
+fn an_open_database_gets_locks() {
+    let directory = temporary();
+    let plain = Db::open(directory.path()).unwrap();
+    let error = TransactionDb::over(&plain, &TransactionDbOptions::default()).unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    plain.close().unwrap();
+    drop(plain);
+
+    let with_two_phases = |options: &mut flagstone::Options| options.allow_2pc = true;
+    let plain = Db::builder(directory.path()).options(with_two_phases).open().unwrap();
+    let wrap = || TransactionDb::over(&plain, &TransactionDbOptions::default());
+    let db = wrap().unwrap();
+    let mut first = db.begin();
+    first.put(&db, "a", "1").unwrap();
+    assert_eq!(kind(hasty(&db).put(&db, "a", "2")), TIMED_OUT);
+    first.set_name("kept").unwrap();
+    first.prepare().unwrap();
+    // Two sets of locks would not know of each other.
+    assert_eq!(kind(wrap()), CONFLICT);
+    drop(first);
+    drop(db);
+
+    // What is prepared is locked anew.
+    let db = wrap().unwrap();
+    assert_eq!(kind(hasty(&db).put(&db, "a", "2")), TIMED_OUT);
+    let mut kept = db.prepared_transaction("kept").unwrap().unwrap();
+    kept.commit().unwrap();
+    assert_eq!(plain.get("a").unwrap().unwrap(), "1");
+    assert_eq!(db.locked_count(), 0);
+}

@@ -1,6 +1,8 @@
 //! `flagstone scan`
 
 use clap::Args;
+use flagstone::db::{ColumnFamily, Db};
+use flagstone::reports::WriteTimes;
 use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
@@ -19,7 +21,8 @@ use crate::stamped::{Cursor, Ttl};
 /// A tab separates key and value. Backslashes and bytes that are not printable UTF-8 are escaped;
 /// with --hex everything is hexadecimal. JSON has text unchanged, and base64 under key_base64 or
 /// value_base64 for bytes that are not UTF-8. An entity is shown as its columns, NAME:VALUE each.
-/// Where keys have timestamps, that of the version shown stands between key and value.
+/// Where keys have timestamps, that of the version shown stands between key and value. The time of
+/// --write-unix-time is unknown where no table has one, and for entries that were in no table then.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10"
@@ -47,6 +50,10 @@ pub struct Arguments {
     timestamp: bool,
     #[command(flatten)]
     period: Period,
+    /// Show behind each key since when at the earliest it has its value, as far as tables say
+    /// (preserve_internal_time_seconds)
+    #[arg(long, alias = "get_write_unix_time", conflicts_with_all = ["reverse", "ttl"])]
+    write_unix_time: bool,
 }
 
 /// Runs the command.
@@ -63,11 +70,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     });
     let options = arguments.as_of.options(&family)?;
     let mut iter = db.cursor(options, &family, bounds, arguments.reverse)?;
+    let times = if arguments.write_unix_time { times_of(db.db(), &family)? } else { None };
     let (mut output, mut keys) = (Output::new(), 0u64);
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     while iter.valid() && left > 0 {
         if arguments.period.admits(&mut iter)? {
-            print_entry(&mut iter, arguments, common, &mut output)?;
+            print_entry(&mut iter, times.as_ref(), arguments, common, &mut output)?;
             left -= 1;
         }
         keys += 1;
@@ -81,15 +89,26 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     Ok(Verdict::Sound)
 }
 
+/// When the sequence numbers of a family were written, as its tables say.
+fn times_of(db: &Db, family: &ColumnFamily) -> Result<Option<WriteTimes>, Failure> {
+    let mut samples = Vec::new();
+    for properties in db.properties_of_all_tables(family)?.values() {
+        samples.extend_from_slice(properties.write_times()?.samples());
+    }
+    Ok(Some(WriteTimes::of(samples)))
+}
+
 /// Prints the entry at which the cursor stands.
 fn print_entry(
     iter: &mut Cursor,
+    times: Option<&WriteTimes>,
     arguments: &Arguments,
     common: &Common,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let notation = arguments.place.notation();
     let marks = Marks::of(iter, arguments.timestamp)?;
+    let marks = times.map_or(marks, |times| marks.within(times, iter));
     match (common.json, arguments.keys_only) {
         (true, true) => {
             let form = Form::of(iter.key(), notation);

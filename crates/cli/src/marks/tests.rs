@@ -24,7 +24,7 @@ fn a_period_ends_after_it_begins() {
 
 #[test]
 fn marks_stand_behind_the_key() {
-    let marks = Marks { timestamp: Some(7), write_time: Some(0) };
+    let marks = Marks { timestamp: Some(7), write_time: Some(0), ..Marks::default() };
     assert_eq!(marks.text(), "\t7\t1970-01-01T00:00:00Z");
     assert_eq!(marks.json(), ",\"timestamp\":7,\"write_time_seconds\":0");
     let mut object = serde_json::json!({});

@@ -1,5 +1,10 @@
 //! Keys with timestamps, and the times at which values of a TTL database were written.
 
+use std::sync::Arc;
+
+use flagstone::Env;
+use testkit::HandClock;
+
 use crate::common::{printed, run_with_input};
 use crate::{referee, said, tables_in};
 
@@ -137,4 +142,37 @@ fn times_of_a_ttl_database_are_shown_and_select() {
         assert!(code == 2 && text.contains(expected), "{line}: {text}");
     }
     assert!(tables_in(&path).len() < 10);
+}
+
+/// A later write has the time of the flush before it.
+#[test]
+fn times_of_tables_say_when_keys_were_not_written_yet() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let clock = Arc::new(HandClock::at(1_400_000_000));
+    let opened = flagstone::Db::builder(&path)
+        .options(|options| {
+            options.env = Env { clock: clock.clone(), ..Env::os() };
+            options.cf.set("preserve_internal_time_seconds", "1000").unwrap();
+        })
+        .open()
+        .unwrap();
+    for (key, value) in [("a", "1"), ("b", "2")] {
+        opened.put(key, value).unwrap();
+        flagstone::Family::flush(&opened).unwrap();
+        clock.advance(86_400);
+    }
+    opened.close().unwrap();
+    drop(opened);
+    let db = format!("--db {}", path.display());
+    assert_eq!(
+        printed(&format!("scan {db} --write-unix-time")),
+        "a\tunknown\t1\nb\t2014-05-13T16:53:20Z\t2\n"
+    );
+    assert_eq!(
+        printed(&format!("scan {db} --get_write_unix_time --keys-only --json")),
+        "{\"key\":\"a\"}\n{\"key\":\"b\",\"write_unix_time\":1400000000}\n"
+    );
+    let (code, text) = said(&format!("scan {db} --write-unix-time --reverse"));
+    assert!(code == 2 && text.contains("cannot be used with"), "{text}");
 }

@@ -101,11 +101,15 @@ pub use opening::worker::open_and_compact;
 pub use pins::{Kept, PinningIterator, PinningSnapshot, Pins};
 pub use properties::PROPERTY_NAMES;
 pub(crate) use properties::human;
+pub(crate) use reading::ahead::AheadLimits;
+pub use reading::ahead::UserRange;
 pub(crate) use reading::get_range::PartBeforeTail;
 pub use reading::get_range::ValuePart;
 pub use reading::iterate::Iter;
 pub use reading::value::Value;
 pub use reading::value_reader::ValueReader;
+pub use reading::versions::KeyVersion;
+pub use reading::warming::CachedBlocks;
 pub(crate) use settings::{
     compression_options, leveled_settings, strips_timestamps, table_builder_settings,
     table_temperatures,

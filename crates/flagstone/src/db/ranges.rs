@@ -1,5 +1,5 @@
-//! What is asked of ranges of keys and not of keys: how much they take, and that they go, or are
-//! compacted soon.
+//! What is asked of ranges of keys and not of keys: how much they take, which versions
+//! they have, and that they go, are compacted soon, or read ahead.
 
 use std::sync::Arc;
 
@@ -9,6 +9,8 @@ use crate::compaction::pick::{KeyRange, files_within};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
+use crate::db::reading::ahead::{AheadLimits, UserRange, read_ahead};
+use crate::db::reading::versions::{KeyVersion, key_versions};
 use crate::db::tables::Tables;
 use crate::db::tree::compaction_job::CompactionJob;
 use crate::manifest::{TableFile, Version};
@@ -18,6 +20,32 @@ use crate::options::{
 };
 
 impl Db {
+    /// Up to `at_most` stored versions of the keys in a range, in the order of the keys, of each
+    /// the newest first.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a family of another database; `Corruption`, `IoError`.
+    pub fn key_versions(
+        &self,
+        family: &ColumnFamily,
+        range: UserRange<'_>,
+        at_most: usize,
+    ) -> Result<Vec<KeyVersion>> {
+        key_versions(&self.inner().reader, &family.0, range, at_most)
+    }
+
+    /// Reads blocks that cursors over the ranges will ask for into the cache, many at a time, in
+    /// the order of the ranges; what cannot be read is left to the cursors. Returns how many of the
+    /// ranges it came to before the limits.
+    pub(crate) fn read_ahead(
+        &self,
+        family: &ColumnFamily,
+        ranges: &[UserRange<'_>],
+        limits: AheadLimits,
+    ) -> usize {
+        read_ahead(&self.inner().reader, &family.0, ranges, limits)
+    }
+
     /// Removes the tables below level 0 that lie altogether within one of `ranges`, without reading
     /// them: the quickest way to free space, for data that nobody reads any longer. What else lies
     /// in the ranges stays, so [`Db::delete_range`] comes before or after it. `None` is unbounded;

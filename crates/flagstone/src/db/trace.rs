@@ -1,12 +1,16 @@
-//! Records what a database is asked for, and what its block cache and its files are.
+//! Records what a database is asked for, and what its block cache and its files are; lists what the
+//! cache has.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::base::sync::Ordering;
 use crate::base::{Error, Result};
 use crate::cache::{TraceOptions, TraceSummary};
 use crate::db::DbInner;
+use crate::db::family::Family;
 use crate::db::handle::Db;
+use crate::db::reading::warming::{CachedBlocks, cached_blocks, warm};
 use crate::trace::{
     IoTrace, IoTraceOptions, IoTraceSummary, OperationTraceOptions, OperationTraceSummary,
     TraceWriter,
@@ -81,6 +85,43 @@ impl Db {
         let inner = self.inner();
         inner.lifecycle.records_cache.store(false, Ordering::Release);
         inner.tables.caches().blocks().end_trace()
+    }
+
+    /// Which data blocks of the database the block cache has, for [`Db::warm_block_cache`]. Looks
+    /// at every entry of the cache.
+    ///
+    /// ```
+    /// # fn main() -> flagstone::base::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let mut options = flagstone::options::Options::default();
+    /// # options.create_if_missing = true;
+    /// # use flagstone::db::Db;
+    /// # let db = Db::open(directory.path(), &options)?;
+    /// let list = db.cached_blocks().to_string();
+    /// // Later, in another process:
+    /// db.warm_block_cache(&list.parse()?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "CacheDumper")]
+    #[must_use]
+    pub fn cached_blocks(&self) -> CachedBlocks {
+        cached_blocks(&self.inner().reader, &self.families())
+    }
+
+    /// Reads the listed data blocks into the block cache, many at a time, up to three quarters of
+    /// its capacity. Returns how many it has read. Tables that are gone, and blocks that the cache
+    /// has or that cannot be read, are passed over.
+    ///
+    /// # Errors
+    /// `Corruption`, `IoError` of opening a table or of its index.
+    #[doc(alias = "CacheDumpedLoader")]
+    pub fn warm_block_cache(&self, blocks: &CachedBlocks) -> Result<usize> {
+        warm(&self.inner().reader, &self.families(), blocks)
+    }
+
+    fn families(&self) -> Vec<Arc<Family>> {
+        self.column_families().into_iter().map(|family| family.0).collect()
     }
 
     /// Begins to record the calls of files: reads, writes, syncs, opening and closing, names and

@@ -11,6 +11,7 @@ mod any_file;
 mod around;
 mod behind;
 mod buffered;
+mod compaction_limiter;
 mod copy;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod description_lock;
@@ -66,6 +67,8 @@ pub use any_file::{AnyFile, OpenMode};
 pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
+pub use compaction_limiter::CompactionLimiter;
+pub(crate) use compaction_limiter::CompactionPermit;
 pub use copy::{copy_file, copy_unsynced};
 pub use direct::{
     AlignedBuffer, DIRECT_BLOCK, UnreservedFile, check_direct_reads, check_direct_writes,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::sync::Mutex;
@@ -24,6 +24,8 @@ use crate::ttl::TtlDb;
 pub(super) struct Engine {
     stamping: TtlDb,
     locking: Option<Arc<Locking>>,
+    /// The locks that the database has through other handles, as long as one of these lives.
+    elsewhere: Arc<Mutex<Weak<Locking>>>,
 }
 
 /// The locks of one database.
@@ -60,13 +62,21 @@ impl Deref for Engine {
 
 impl From<TtlDb> for Engine {
     fn from(stamping: TtlDb) -> Self {
-        Self { stamping, locking: None }
+        Self { stamping, locking: None, elsewhere: Arc::default() }
     }
 }
 
 impl Engine {
     /// The same with locks.
-    pub(super) fn with_locks(&self, options: &TransactionDbOptions) -> Self {
+    ///
+    /// # Errors
+    /// `Busy` if the database has locks already: two sets of them would not know of each other.
+    pub(super) fn with_locks(&self, options: &TransactionDbOptions) -> Result<Self> {
+        let mut elsewhere = self.elsewhere.lock();
+        if elsewhere.strong_count() > 0 {
+            let message = "the database has the locks of a TransactionDb already; clone that one";
+            return Err(Error::new(Code::Busy, message));
+        }
         let settings = LockSettings {
             stripes: options.num_stripes,
             locks_max: u64::try_from(options.max_num_locks).ok().filter(|most| *most > 0),
@@ -79,7 +89,13 @@ impl Engine {
             names: Mutex::default(),
             parked: Mutex::default(),
         };
-        Self { stamping: self.stamping.clone(), locking: Some(Arc::new(locking)) }
+        let locking = Arc::new(locking);
+        *elsewhere = Arc::downgrade(&locking);
+        Ok(Self {
+            stamping: self.stamping.clone(),
+            locking: Some(locking),
+            elsewhere: self.elsewhere.clone(),
+        })
     }
 
     pub(super) fn locking(&self) -> Option<&Arc<Locking>> {

@@ -5,12 +5,14 @@
 //!   as of a moment
 //! - `snapshot`: [`Snapshot`], reads of all families as of one moment
 //! - `cursor`: [`Cursor`], which moves to any key
-//! - `entries`: [`Entries`], keys in order; `stream`: [`RangeStream`], the same for tasks
+//! - `entries`: [`Entries`], keys in order; `ranges`: [`Ranges`], several of them; `stream`:
+//!   [`RangeStream`], the same for tasks
 //! - `expiring`: times to live, and [`ExpiringValue`]
 //! - `groups`: attribute groups, the columns of a key in several families
 //! - `files`: tables that come from outside of the database, and families that leave it
 //! - `transaction`: [`Transaction`], changes that take place together unless others disturb them;
 //!   `transaction_db`: [`TransactionDb`], where they lock their keys; `locking`: those locks
+//! - `reshaped`: opening with options that the tree does not fit yet
 //! - `secondary`: [`Secondary`], a database that another process writes; `follower`: [`Follower`],
 //!   what it has flushed; `shown`: the state that both show
 //! - `update`: a key changed to what follows from its value; `pauses`: between attempts
@@ -37,7 +39,9 @@ mod history;
 mod locking;
 pub mod moving;
 mod pauses;
+mod ranges;
 pub mod reports;
+mod reshaped;
 mod secondary;
 mod shown;
 mod snapshot;
@@ -56,6 +60,7 @@ pub use expiring::ExpiringValue;
 pub use family::Family;
 pub use follower::Follower;
 pub use groups::FamiliesCursor;
+pub use ranges::{RangeEntries, Ranges};
 pub use secondary::Secondary;
 pub use snapshot::Snapshot;
 pub use stream::RangeStream;

@@ -12,7 +12,7 @@
 //! - Asked for: its files ([`LiveFile`], [`StoredFile`], [`WalFile`]), what they take
 //!   ([`SpaceUsage`]), its memory ([`MemoryUsage`]), old snapshots and iterators ([`Pins`]),
 //!   properties ([`PROPERTY_NAMES`]), those of tables ([`TableProperties`]),
-//!   counters over time ([`StatsSnapshot`])
+//!   counters over time ([`StatsSnapshot`]), all versions of keys ([`KeyVersion`], [`ValueType`])
 //! - Of threads, by [`thread_list`](crate::thread_list): [`ThreadStatus`] with [`ThreadType`],
 //!   [`ThreadOperation`], [`ThreadStage`]
 //! - What single operations of a thread cost: [`set_perf_level`], [`PerfContext`],
@@ -26,13 +26,13 @@
 pub use crate::base::LiveSnapshot;
 pub use crate::base::file_name::FileKind;
 pub use crate::base::{
-    IoMetric, IoStatsContext, PerfContext, PerfLevel, PerfLevelMetric, PerfMetric, WriteTime,
-    WriteTimes, perf_level, set_perf_level,
+    IoMetric, IoStatsContext, PerfContext, PerfLevel, PerfLevelMetric, PerfMetric, ValueType,
+    WriteTime, WriteTimes, perf_level, set_perf_level,
 };
 pub use crate::cache::CacheStatistics;
 pub use crate::db::{
-    AutoCacheMemory, CacheMemory, CheckReport, Fault, FileChecksum, Finding, Kept, LiveFile,
-    LostValue, MemoryUsage, PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins,
+    AutoCacheMemory, CacheMemory, CheckReport, Fault, FileChecksum, Finding, Kept, KeyVersion,
+    LiveFile, LostValue, MemoryUsage, PROPERTY_NAMES, PinningIterator, PinningSnapshot, Pins,
     SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, Severity,
     SpaceUsage, StatsSnapshot, StoredFile, VerifyReport, WalFile,
 };

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::{ColumnFamilyId, Result};
+use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::WriteBatch;
 use crate::db;
 use crate::front::database::Db;
@@ -152,9 +152,10 @@ pub struct DeadlockStep {
 
 impl TransactionDb {
     /// # Errors
-    /// `Busy` with `LockLimit` if what is prepared has more keys than may be locked.
+    /// `Busy` if the database has locks already; with `LockLimit` if what is prepared has more keys
+    /// than may be locked.
     pub(super) fn of(db: &Db, options: &TransactionDbOptions) -> Result<Self> {
-        let engine = db.stamping().with_locks(options);
+        let engine = db.stamping().with_locks(options)?;
         let locking = engine.locking().expect("it has locks now").clone();
         lock_prepared(&engine, &locking)?;
         Ok(Self { db: Db::of(&engine), locking })
@@ -169,6 +170,42 @@ impl TransactionDb {
     /// a family than `max_num_locks`.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Db::builder(path).open_transaction_db(&TransactionDbOptions::default())
+    }
+
+    /// Transactions with locks over a database that is open already, with `allow_2pc`. Other
+    /// handles of it take no locks: what is written through them neither waits for a transaction
+    /// nor fails its commit. When this handle and all that it gave out are dropped, the database
+    /// can be wrapped again.
+    ///
+    /// ```
+    /// use flagstone::{Db, TransactionDb};
+    ///
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let db = Db::builder(directory.path()).options(|options| options.allow_2pc = true).open()?;
+    /// let locking = TransactionDb::over(&db, &Default::default())?;
+    /// let mut transaction = locking.begin();
+    /// transaction.put(&locking, "ada", "1")?;
+    /// assert_eq!(locking.locked_count(), 1);
+    /// transaction.commit()?;
+    /// assert_eq!(db.get("ada")?.unwrap(), "1");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the database is open without `allow_2pc`; `Busy` if it has locks
+    /// already, with subcode `LockLimit` as [`TransactionDb::open`]; `NotSupported` if it is open
+    /// for reading.
+    #[doc(alias = "WrapDB")]
+    #[doc(alias = "WrapStackableDB")]
+    pub fn over(db: &Db, options: &TransactionDbOptions) -> Result<Self> {
+        if !db.db_options().allow_2pc {
+            return Err(Error::invalid_argument(
+                "a database whose transactions lock keys is opened with allow_2pc",
+            ));
+        }
+        Self::of(db, options)
     }
 
     /// Transactions with locks over an engine's handle, through which alone it is then written.

@@ -9,8 +9,8 @@ use crate::db::{HeldCompactions, HeldFiles, Statistics, UpdatePosition, Updates,
 use crate::front::database::Db;
 use crate::front::family::Family;
 use crate::front::reports::{
-    CheckReport, DamagedFile, Finding, KeyFault, LiveFile, MemoryUsage, Pins, SpaceUsage,
-    StatsSnapshot, StoredFile, VerifyReport, WalFile,
+    CheckReport, DamagedFile, Finding, KeyFault, KeyVersion, LiveFile, MemoryUsage, Pins,
+    SpaceUsage, StatsSnapshot, StoredFile, VerifyReport, WalFile,
 };
 use crate::options::{
     CheckpointOptions, CompactRangeOptions, CompactionControl, FlushOptions, Options,
@@ -519,6 +519,39 @@ impl Family {
         let ranges: Vec<(&[u8], &[u8])> =
             ranges.iter().map(|range| (range.start.as_ref(), range.end.as_ref())).collect();
         self.engine().approximate_sizes(self.engine_family(), &ranges, options)
+    }
+
+    /// The stored versions of the keys in a range, up to `at_most` of them, in the order of the
+    /// keys, of each the newest first: older versions that snapshots keep or no compaction has
+    /// dropped yet, deletions and merge operands. For debugging. Range deletions are not listed,
+    /// nor do they hide what they delete; stamps of values that expire are part of the values.
+    ///
+    /// ```
+    /// # fn main() -> flagstone::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = flagstone::Db::open(directory.path())?;
+    /// use flagstone::reports::ValueType;
+    /// db.put("ada", "1815")?;
+    /// db.delete("ada")?;
+    /// let versions = db.key_versions("a".."b", 100)?;
+    /// assert_eq!(versions[0].kind, ValueType::Deletion);
+    /// assert_eq!(versions[1].value, b"1815");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the start is after the end; `Corruption`, `IoError`.
+    #[doc(alias = "GetAllKeyVersions")]
+    pub fn key_versions<K: AsRef<[u8]>>(
+        &self,
+        bounds: impl RangeBounds<K>,
+        at_most: usize,
+    ) -> Result<Vec<KeyVersion>> {
+        self.check_order(&bounds)?;
+        let (start, end) = (bounds.start_bound(), bounds.end_bound());
+        let range = (start.map(AsRef::as_ref), end.map(AsRef::as_ref));
+        self.engine().key_versions(self.engine_family(), range, at_most)
     }
 
     /// Measures what the family takes on the disk, and how much of it is garbage. Reads all of its

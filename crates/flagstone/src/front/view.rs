@@ -9,6 +9,7 @@ use crate::front::cursor::{Cursor, Kind, expiring};
 use crate::front::entries::Entries;
 use crate::front::expiring::ExpiringValue;
 use crate::front::locking::Engine;
+use crate::front::ranges::Ranges;
 use crate::front::stream::AsyncCursor;
 use crate::options::ReadOptions;
 use crate::transactions::Overlay;
@@ -282,6 +283,22 @@ impl View {
     pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Entries {
         let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
         Entries::new(self.clone(), owned(bounds.start_bound()), owned(bounds.end_bound()))
+    }
+
+    /// Several ranges, in order and disjoint, all as of one moment: an iterator of ranges, each an
+    /// iterator of entries. Faster than one [`View::range`] after the other where blocks are not in
+    /// the cache, because those of the next ranges are read together.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if a range ends before it starts, overlaps with the one before, or lies
+    /// before it.
+    #[doc(alias = "NewMultiScan")]
+    #[doc(alias = "MultiScanArgs")]
+    pub fn ranges<K: AsRef<[u8]>, R: RangeBounds<K>>(
+        &self,
+        ranges: impl IntoIterator<Item = R>,
+    ) -> Result<Ranges> {
+        Ranges::new(self.clone(), ranges)
     }
 
     /// The entries whose keys begin with `prefix`, in order, from either end. For families in the

@@ -23,7 +23,9 @@ use crate::base::{
     FileChecksumFactory, FileChecksums, Partitioning, PrefixExtractor,
 };
 use crate::cache::{DEFAULT_HIGH_PRIORITY_RATIO, WriteBufferManager};
-use crate::env::{BackgroundThreads, ChecksumHandoff, Env, RateLimiter, SstFileManager};
+use crate::env::{
+    BackgroundThreads, ChecksumHandoff, CompactionLimiter, Env, RateLimiter, SstFileManager,
+};
 use crate::sst::{FilterPolicy, IndexType};
 
 /// Options of one column family. Its settings can be used as fields: `family.write_buffer_size`.
@@ -47,6 +49,9 @@ pub struct ColumnFamilyOptions {
     pub table_properties_collectors: CollectorFactories,
     /// Creates a partitioner for each compaction, which decides where tables end.
     pub sst_partitioner_factory: Partitioning,
+    /// Limits how many automatic compactions of the families with the same limiter run at the same
+    /// time, also of several databases (default: none).
+    pub compaction_limiter: Option<Arc<CompactionLimiter>>,
     /// Settings found in an OPTIONS file that have no effect.
     pub kept: Vec<KeptSetting>,
 }
@@ -358,6 +363,7 @@ impl fmt::Debug for ColumnFamilyOptions {
             .field(FILTER_FACTORY, &filters::text(self, FILTER_FACTORY))
             .field("table_properties_collectors", &self.table_properties_collectors)
             .field("sst_partitioner_factory", &self.sst_partitioner_factory)
+            .field("compaction_limiter", &self.compaction_limiter)
             .field("kept", &self.kept)
             .finish()
     }

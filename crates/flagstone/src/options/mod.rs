@@ -82,8 +82,8 @@ pub use crate::base::{
 };
 pub use crate::cache::{CacheSettings, CacheStatistics, PolicyKind, WriteBufferManager};
 pub use crate::env::{
-    BackgroundThreads, BackgroundThreadsOptions, ChecksumHandoff, IoPriority, RateLimiter,
-    RateLimiterMode, RateLimiterOptions, SstFileManager, SstFileManagerOptions,
+    BackgroundThreads, BackgroundThreadsOptions, ChecksumHandoff, CompactionLimiter, IoPriority,
+    RateLimiter, RateLimiterMode, RateLimiterOptions, SstFileManager, SstFileManagerOptions,
 };
 pub use crate::env::{FileOperation, FileOperationInfo};
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};

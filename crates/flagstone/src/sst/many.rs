@@ -8,10 +8,11 @@
 //! 2. [`Table::search_planned`] searches them, key by key.
 //! 3. [`read_missing`] reads the blocks that the cache does not have; then 2 for their keys.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::base::Result;
+use crate::base::{InternalKey, Result};
 use crate::env::read_together;
 
 use super::block::Block;
@@ -49,6 +50,21 @@ impl Planned {
     /// Whether its block has to be read.
     pub fn is_missing(&self) -> bool {
         self.handle.is_some() && self.block.is_none()
+    }
+
+    /// Where its block begins in the file.
+    pub fn offset(&self) -> u64 {
+        self.handle.map_or(0, |handle| handle.offset)
+    }
+
+    /// The size of its block in the file, without the trailer.
+    pub fn stored_size(&self) -> u64 {
+        self.handle.map_or(0, |handle| handle.size)
+    }
+
+    /// Forgets the block, which the cache may have.
+    pub fn let_go(&mut self) {
+        self.block = None;
     }
 }
 
@@ -167,6 +183,82 @@ pub fn read_missing(
 }
 
 impl Table {
+    /// Looks at the data blocks for the keys from `first` on and before `end`: at up to
+    /// `blocks_max` of them, and while they fit into `room`, which shrinks by the size of each.
+    /// Adds those to `planned` that no tier of the cache has, and returns how many the cache has. A
+    /// table whose blocks no cache keeps, or only with checksums, has none.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub fn plan_range(
+        &self,
+        first: InternalKey<'_>,
+        end: Option<&[u8]>,
+        blocks_max: usize,
+        room: &mut u64,
+        settings: &ReadSettings,
+        planned: &mut Vec<Planned>,
+    ) -> Result<usize> {
+        if self.source.cache.is_none() || self.source.sums.is_some() {
+            return Ok(0);
+        }
+        let (mut cursor, mut cached) = (IndexCursor::default(), 0);
+        cursor.seek(self, first, settings)?;
+        for _ in 0..blocks_max {
+            let Some(handle) = cursor.handle(self) else { break };
+            // Cached blocks count, too: otherwise a long range would be looked at in whole.
+            let Some(left) = room.checked_sub(handle.size) else {
+                *room = 0;
+                break;
+            };
+            *room = left;
+            if self.block_in_memory(&cursor, settings).is_some() {
+                cached += 1;
+            } else {
+                let cursor = cursor.clone();
+                planned.push(Planned {
+                    at: 0,
+                    handle: Some(handle),
+                    cursor,
+                    step: None,
+                    block: None,
+                });
+            }
+            let behind = |end| cursor.compare_user_key(self, end).is_none_or(Ordering::is_ge);
+            if end.is_some_and(behind) {
+                break;
+            }
+            cursor.next(self, settings)?;
+        }
+        Ok(cached)
+    }
+
+    /// Adds to `planned` the data blocks at offsets that `is_wanted` says, unless a tier of the
+    /// cache has them.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub fn plan_offsets(
+        &self,
+        is_wanted: impl Fn(u64) -> bool,
+        settings: &ReadSettings,
+        planned: &mut Vec<Planned>,
+    ) -> Result<()> {
+        if self.source.cache.is_none() || self.source.sums.is_some() {
+            return Ok(());
+        }
+        let mut cursor = IndexCursor::default();
+        cursor.seek_to_first(self, settings)?;
+        while let Some(handle) = cursor.handle(self) {
+            if is_wanted(handle.offset) && self.block_in_memory(&cursor, settings).is_none() {
+                let (handle, cursor) = (Some(handle), cursor.clone());
+                planned.push(Planned { at: 0, handle, cursor, step: None, block: None });
+            }
+            cursor.next(self, settings)?;
+        }
+        Ok(())
+    }
+
     fn prefetch_filters(&self, all: &[LookupKey<'_>], keys: &[usize]) {
         if self.filters_keys() {
             keys.iter().for_each(|&at| self.prefetch_filter(all[at].key));

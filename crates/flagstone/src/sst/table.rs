@@ -480,6 +480,11 @@ impl Table {
         self.has_points
     }
 
+    /// The file's number in the cache.
+    pub fn cache_id(&self) -> u64 {
+        self.source.cache_id
+    }
+
     /// What the table says about itself.
     pub fn properties(&self) -> &TableProperties {
         &self.properties

@@ -246,17 +246,17 @@ metrics! {
         CompressionDictBlockReadByte = "compression_dict_block_read_byte", Count;
         /// Bytes of `block_read_byte` of all other blocks.
         MetadataBlockReadByte = "metadata_block_read_byte", Count;
-        /// Always 0; so are the other counters of `MultiScan`, which does not exist here.
+        /// How often [`View::ranges`](crate::View::ranges) read ahead.
         MultiscanPrepareCount = "multiscan_prepare_count", Count;
-        /// Always 0.
+        /// Blocks that it read.
         MultiscanBlocksPrefetched = "multiscan_blocks_prefetched", Count;
-        /// Always 0.
+        /// Blocks that it found in the cache.
         MultiscanBlocksFromCache = "multiscan_blocks_from_cache", Count;
-        /// Always 0.
+        /// Bytes that it read, without trailers.
         MultiscanPrefetchBytes = "multiscan_prefetch_bytes", Count;
-        /// Always 0.
+        /// Reads of files that it made.
         MultiscanIoRequests = "multiscan_io_requests", Count;
-        /// Always 0.
+        /// Always 0: each block is a read of its own.
         MultiscanIoCoalescedNonadjacent = "multiscan_io_coalesced_nonadjacent", Count;
     }
 }

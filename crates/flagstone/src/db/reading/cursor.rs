@@ -185,7 +185,7 @@ fn bounds_of(options: &ReadOptions, family: &Family) -> KeyBounds {
 
 /// The cursors of all sources, newest first, and the range tombstones of those that have some.
 #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
-fn sources(
+pub(super) fn sources(
     tables: &Arc<Tables>,
     options: &ReadOptions,
     family: &Arc<Family>,

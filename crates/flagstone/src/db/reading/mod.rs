@@ -1,6 +1,7 @@
 //! The way of a read: point lookups of one key and of many, parts of values, large values piece by
-//! piece, cursors, and reads for tasks that must not wait.
+//! piece, cursors, reads ahead of them, and reads for tasks that must not wait.
 
+pub(super) mod ahead;
 pub(super) mod as_of;
 pub(super) mod blob_cache;
 pub(super) mod blob_values;
@@ -17,5 +18,7 @@ pub(super) mod source;
 pub(super) mod unchanged;
 pub(super) mod value;
 pub(super) mod value_reader;
+pub(super) mod versions;
+pub(super) mod warming;
 
 pub(super) use reader::Reader;

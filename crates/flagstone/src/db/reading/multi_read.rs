@@ -359,7 +359,7 @@ impl Reader {
         (values, read.uncounted_bytes)
     }
 
-    fn note_reads(&self, together: usize, in_kernel: usize) {
+    pub(super) fn note_reads(&self, together: usize, in_kernel: usize) {
         if together > 1 {
             self.statistics.add(Ticker::ReadsTogether, together as u64);
             self.statistics.add(Ticker::ReadsInKernel, in_kernel as u64);

@@ -10,7 +10,7 @@ use crate::compaction::pick::{CompactionPlan, CompactionReason};
 use crate::db::family::Family;
 use crate::db::tree::output::JobOutput;
 use crate::db::tree::state::State;
-use crate::env::IoPriority;
+use crate::env::{CompactionPermit, IoPriority};
 use crate::manifest::{CompactCursor, Version};
 use crate::options::{CompactionControl, CompactionPri, JobInfo};
 
@@ -32,8 +32,7 @@ pub(in crate::db) struct CompactionJob {
     pub(in crate::db) is_outnumbered: AtomicBool,
     /// The oldest snapshot when it began to read.
     pub(in crate::db) oldest_snapshot: AtomicU64,
-    /// Others wait for it, which finds out whether there is space.
-    pub(in crate::db) finds_out: Option<Arc<()>>,
+    pub(in crate::db) holds: Holds,
     /// Its caller asks for what `told` says in the end.
     pub(in crate::db) is_reported: bool,
     /// What listeners were told of its beginning.
@@ -41,6 +40,15 @@ pub(in crate::db) struct CompactionJob {
     /// Versions with newer timestamps go.
     pub(in crate::db) trim: Option<Vec<u8>>,
     pub(in crate::db) remote: Remote,
+}
+
+/// What others may wait for.
+#[derive(Default)]
+pub(in crate::db) struct Holds {
+    /// It finds out whether there is space.
+    pub(super) finds_out: Option<Arc<()>>,
+    /// What it has of the family's limiter, until its inputs may be taken again.
+    pub(super) permit: Mutex<Option<CompactionPermit>>,
 }
 
 /// Overrides of the family's settings for blob collection.
@@ -79,7 +87,7 @@ impl CompactionJob {
             is_in_vain: AtomicBool::new(false),
             is_outnumbered: AtomicBool::new(false),
             oldest_snapshot: AtomicU64::new(MAX_SEQUENCE_NUMBER),
-            finds_out: None,
+            holds: Holds::default(),
             is_reported: false,
             told: Mutex::default(),
             trim: None,
@@ -91,6 +99,7 @@ impl CompactionJob {
 impl CompactionJob {
     /// Its inputs may be taken again, but for those set aside.
     pub(super) fn release(&self, state: &mut State, aside: &[FileNumber]) {
+        drop(self.holds.permit.lock().take());
         for (_, file) in self.plan.files().filter(|(_, file)| !aside.contains(&file.number())) {
             file.being_compacted.store(false, Ordering::Release);
         }
@@ -102,6 +111,27 @@ impl CompactionJob {
             }
         }
         state.note(self.family.id);
+    }
+
+    /// Counts it for the limiter of its family, if there is one; whether the limiter allows it.
+    pub(super) fn begin_within_limit(&self) -> bool {
+        let options = self.family.options.load();
+        let Some(limiter) = options.compaction_limiter.as_ref() else { return true };
+        if !self.plan.rewrites() {
+            return true;
+        }
+        let mut permit = self.holds.permit.lock();
+        *permit = limiter.try_begin();
+        permit.is_some()
+    }
+
+    /// Counts it for the limiter of its family, unless it is counted.
+    pub(super) fn begin_anyway(&self) {
+        let options = self.family.options.load();
+        let limiter = options.compaction_limiter.as_ref().filter(|_| self.plan.rewrites());
+        if let Some(limiter) = limiter {
+            self.holds.permit.lock().get_or_insert_with(|| limiter.begin());
+        }
     }
 
     /// How urgent its reads and writes are.

@@ -75,10 +75,11 @@ impl Tree {
             let job =
                 if known.compacting.manual == 0 { self.compaction_of(state, known) } else { None };
             idle.extend(job.is_none().then_some(id));
-            // It is asked again, since nothing of it changes when there is space.
-            job.filter(|job| {
+            // It is asked again, since nothing of it changes when there is space, or a permit.
+            let has_room = |job: &CompactionJob| {
                 !waits || passes(&job.plan) || self.has_room_beside(job, in_work, free)
-            })
+            };
+            job.filter(|job| has_room(job) && job.begin_within_limit())
         });
         self.context
             .statistics
@@ -104,11 +105,8 @@ impl Tree {
         cut_before_moving(&options, &version, &mut plan, false);
         if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
             // What passes by anyway need not be rewritten for their sake.
-            let live = known
-                .compacting
-                .collecting
-                .iter()
-                .filter(|file| version.blob_files.contains_key(*file));
+            let collecting = known.compacting.collecting.iter();
+            let live = collecting.filter(|file| version.blob_files.contains_key(*file));
             plan.emptied = live.copied().collect();
         }
         Some(CompactionJob::new(known.family.clone(), version, plan))
@@ -152,6 +150,7 @@ impl Tree {
             assert!(!was || takes_marked, "a file is an input of one compaction at a time");
         }
         state.running.compactions += 1;
+        job.begin_anyway();
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.compacting.running.push(job.plan.running());
             known.compacting.in_turn += usize::from(job.plan.takes_turn);
@@ -537,7 +536,7 @@ impl Tree {
         let is_asked = self.context.poison.check_starved().is_err()
             && state.running.finds_out.strong_count() == 0;
         if is_asked && job.plan.rewrites() {
-            let found_out = job.finds_out.insert(Arc::new(()));
+            let found_out = job.holds.finds_out.insert(Arc::new(()));
             state.running.finds_out = Arc::downgrade(found_out);
         }
     }
