@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from os import PathLike
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar, final, overload
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, final, overload
 
 from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "Aborted",
+    "BackupInfo",
+    "Backups",
     "Batch",
     "Busy",
     "Closed",
@@ -24,23 +26,30 @@ __all__ = [
     "Incomplete",
     "InvalidArgument",
     "Iterator",
+    "LiveFile",
     "MergeOperator",
     "NotFound",
     "NotSupported",
     "Range",
     "Reader",
+    "Secondary",
     "Snapshot",
+    "TableInfo",
+    "TableWriter",
     "TimedOut",
     "Transaction",
     "TryAgain",
     "Value",
     "list_column_families",
     "open",
+    "open_follower",
+    "open_secondary",
     "open_with_stored_options",
 ]
 
-# `ColumnFamily` has a method of that name.
+# `ColumnFamily` and `Backups` have methods of these names.
 _property = property
+_list = list
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item", covariant=True)
@@ -49,6 +58,8 @@ _Item = TypeVar("_Item", covariant=True)
 _Option = bool | int | float | str | list[Any] | tuple[Any, ...] | dict[str, Any]
 _FamilyOption = _Option | MergeOperator | timedelta
 _Families = Mapping[str, Mapping[str, _FamilyOption] | None]
+
+_TraceKind = Literal["operations", "block_cache", "io"]
 
 class _Pairs(Protocol):
     def keys(self) -> Iterable[Any]: ...
@@ -65,6 +76,22 @@ def open(
 ) -> Database: ...
 def open_with_stored_options(path: str | PathLike[str], /) -> Database: ...
 def list_column_families(path: str | PathLike[str], /) -> list[str]: ...
+def open_secondary(
+    path: str | PathLike[str],
+    directory: str | PathLike[str],
+    /,
+    *,
+    column_families: _Families | None = None,
+    **options: _Option | MergeOperator,
+) -> Secondary: ...
+def open_follower(
+    path: str | PathLike[str],
+    directory: str | PathLike[str],
+    /,
+    *,
+    column_families: _Families | None = None,
+    **options: _Option | MergeOperator,
+) -> Secondary: ...
 
 @disjoint_base
 class Reader:
@@ -81,6 +108,10 @@ class Reader:
     @overload
     def get(self, key: Buffer, default: _T, /) -> bytes | _T: ...
     def get_with_expiry(self, key: Buffer, /) -> tuple[bytes, int | None] | None: ...
+    def get_with_timestamp(self, key: Buffer, /) -> tuple[bytes, int] | None: ...
+    def as_of(self, timestamp: int, /) -> Reader: ...
+    def get_entity(self, key: Buffer, /) -> dict[bytes, bytes] | None: ...
+    def get_merge_operands(self, key: Buffer, /, *, at_most: int = 1000) -> list[bytes]: ...
     def get_buffer(self, key: Buffer, /) -> Value | None: ...
     def get_part(self, key: Buffer, start: int, stop: int, /) -> bytes | None: ...
     def get_many(self, keys: Iterable[Buffer], /) -> list[bytes | None]: ...
@@ -123,11 +154,51 @@ class ColumnFamily(Reader):
         *,
         synced: bool = False,
         expires_after: float | timedelta | None = None,
+        timestamp: int | None = None,
     ) -> None: ...
-    def delete(self, key: Buffer, /, *, synced: bool = False) -> None: ...
+    def delete(
+        self, key: Buffer, /, *, synced: bool = False, timestamp: int | None = None
+    ) -> None: ...
+    def put_entity(
+        self,
+        key: Buffer,
+        columns: _Pairs | Iterable[tuple[Buffer, Buffer]],
+        /,
+        *,
+        synced: bool = False,
+    ) -> None: ...
     def single_delete(self, key: Buffer, /, *, synced: bool = False) -> None: ...
-    def delete_range(self, start: Buffer, stop: Buffer, /, *, synced: bool = False) -> None: ...
-    def merge(self, key: Buffer, operand: Buffer, /, *, synced: bool = False) -> None: ...
+    def delete_range(
+        self,
+        start: Buffer,
+        stop: Buffer,
+        /,
+        *,
+        synced: bool = False,
+        timestamp: int | None = None,
+    ) -> None: ...
+    def merge(
+        self,
+        key: Buffer,
+        operand: Buffer,
+        /,
+        *,
+        synced: bool = False,
+        timestamp: int | None = None,
+    ) -> None: ...
+    def increase_full_history_ts_low(self, timestamp: int, /) -> None: ...
+    @_property
+    def full_history_ts_low(self) -> int | None: ...
+    def ingest(
+        self,
+        files: Iterable[str | PathLike[str]],
+        /,
+        *,
+        move_files: bool = False,
+        ingest_behind: bool = False,
+        verify_checksums: bool = False,
+    ) -> None: ...
+    def export(self, target: str | PathLike[str], /) -> None: ...
     @overload
     def pop(self, key: Buffer, /) -> bytes: ...
     @overload
@@ -165,6 +236,15 @@ class Database(ColumnFamily):
     def create_column_family(
         self, name: str, /, **options: _FamilyOption
     ) -> ColumnFamily: ...
+    def import_column_family(
+        self,
+        name: str,
+        /,
+        *directories: str | PathLike[str],
+        move_files: bool = False,
+        verify_checksums: bool = False,
+        **options: _FamilyOption,
+    ) -> ColumnFamily: ...
     def drop_column_family(self, name: str, /) -> None: ...
     def snapshot(self) -> Snapshot: ...
     def transaction(
@@ -185,6 +265,21 @@ class Database(ColumnFamily):
     def flush(self) -> None: ...
     def checkpoint(self, target: str | PathLike[str], /) -> None: ...
     def set_db_options(self, **options: _Option) -> None: ...
+    @_property
+    def latest_sequence_number(self) -> int: ...
+    def statistics(self) -> dict[str, int]: ...
+    def prometheus_text(self) -> str: ...
+    def live_files(self) -> list[LiveFile]: ...
+    def verify(self) -> list[str]: ...
+    def start_trace(
+        self,
+        path: str | PathLike[str],
+        /,
+        *,
+        kind: _TraceKind = "operations",
+        sampling_frequency: int = 1,
+    ) -> None: ...
+    def end_trace(self, *, kind: _TraceKind = "operations") -> int | None: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: object) -> None: ...
@@ -214,9 +309,30 @@ class Batch:
     def __setitem__(self, key: Buffer, value: Buffer, /) -> None: ...
     def __delitem__(self, key: Buffer, /) -> None: ...
     def put(
-        self, key: Buffer, value: Buffer, /, *, family: ColumnFamily | None = None
+        self,
+        key: Buffer,
+        value: Buffer,
+        /,
+        *,
+        family: ColumnFamily | None = None,
+        timestamp: int | None = None,
     ) -> None: ...
-    def delete(self, key: Buffer, /, *, family: ColumnFamily | None = None) -> None: ...
+    def put_entity(
+        self,
+        key: Buffer,
+        columns: _Pairs | Iterable[tuple[Buffer, Buffer]],
+        /,
+        *,
+        family: ColumnFamily | None = None,
+    ) -> None: ...
+    def delete(
+        self,
+        key: Buffer,
+        /,
+        *,
+        family: ColumnFamily | None = None,
+        timestamp: int | None = None,
+    ) -> None: ...
     def single_delete(self, key: Buffer, /, *, family: ColumnFamily | None = None) -> None: ...
     def delete_range(
         self, start: Buffer, stop: Buffer, /, *, family: ColumnFamily | None = None
@@ -297,6 +413,126 @@ class MergeOperator:
     ) -> Self: ...
     @_property
     def name(self) -> str: ...
+
+@final
+class Backups:
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        /,
+        *,
+        read_only: bool = False,
+        backup_rate_limit: int = 0,
+        restore_rate_limit: int = 0,
+        threads: int = 1,
+        sync: bool = True,
+        share_files: bool = True,
+        schema_version: int = 1,
+    ) -> Self: ...
+    def create(
+        self,
+        database: Database,
+        /,
+        *,
+        flush: bool = False,
+        metadata: Buffer | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> int: ...
+    def list(self) -> list[BackupInfo]: ...
+    def damaged(self) -> _list[tuple[int, str]]: ...
+    def verify(self, id: int, /, *, checksums: bool = False) -> None: ...
+    def restore(
+        self,
+        target: str | PathLike[str],
+        /,
+        *,
+        id: int | None = None,
+        wal_dir: str | PathLike[str] | None = None,
+        keep_log_files: bool = False,
+    ) -> int: ...
+    def delete(self, id: int, /) -> None: ...
+    def purge(self, keep: int, /) -> None: ...
+    def collect_garbage(self) -> None: ...
+
+@final
+class BackupInfo:
+    @_property
+    def id(self) -> int: ...
+    @_property
+    def timestamp(self) -> int: ...
+    @_property
+    def sequence_number(self) -> int: ...
+    @_property
+    def size(self) -> int: ...
+    @_property
+    def number_files(self) -> int: ...
+    @_property
+    def metadata(self) -> bytes: ...
+
+@final
+class TableWriter:
+    def __new__(cls, path: str | PathLike[str], /, **options: _FamilyOption) -> Self: ...
+    def __setitem__(self, key: Buffer, value: Buffer, /) -> None: ...
+    def put(self, key: Buffer, value: Buffer, /, *, timestamp: int | None = None) -> None: ...
+    def put_entity(
+        self, key: Buffer, columns: _Pairs | Iterable[tuple[Buffer, Buffer]], /
+    ) -> None: ...
+    def merge(self, key: Buffer, operand: Buffer, /) -> None: ...
+    def delete(self, key: Buffer, /, *, timestamp: int | None = None) -> None: ...
+    def delete_range(
+        self, start: Buffer, stop: Buffer, /, *, timestamp: int | None = None
+    ) -> None: ...
+    def finish(self) -> TableInfo: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exception: object) -> None: ...
+
+@final
+class TableInfo:
+    @_property
+    def path(self) -> Path: ...
+    @_property
+    def smallest_key(self) -> bytes | None: ...
+    @_property
+    def largest_key(self) -> bytes | None: ...
+    @_property
+    def entries(self) -> int: ...
+    @_property
+    def range_deletions(self) -> int: ...
+    @_property
+    def size(self) -> int: ...
+
+@final
+class Secondary:
+    @_property
+    def path(self) -> Path: ...
+    def catch_up(self) -> bool: ...
+    def now(self) -> Database: ...
+    @overload
+    def get(self, key: Buffer, default: None = None, /) -> bytes | None: ...
+    @overload
+    def get(self, key: Buffer, default: _T, /) -> bytes | _T: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class LiveFile:
+    @_property
+    def column_family(self) -> str: ...
+    @_property
+    def number(self) -> int: ...
+    @_property
+    def path(self) -> Path: ...
+    @_property
+    def level(self) -> int | None: ...
+    @_property
+    def size(self) -> int: ...
+    @_property
+    def smallest_key(self) -> bytes: ...
+    @_property
+    def largest_key(self) -> bytes: ...
+    @_property
+    def being_compacted(self) -> bool: ...
 
 class Error(Exception):
     path: str | None

@@ -7,10 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::bytes::Input;
+use crate::entity::Columns;
 use crate::errors::{Class, error, raised};
 use crate::family::{ColumnFamily, reader, write_options};
 use crate::life::{lock, wait};
 use crate::snapshot::Snapshot;
+use crate::stamp::Stamp;
 
 /// Writes that take place as a whole or not at all, in however many column families.
 ///
@@ -94,29 +96,54 @@ fn is_committed(py: Python<'_>) -> PyErr {
 #[pymethods]
 impl Batch {
     fn __setitem__(&self, py: Python<'_>, key: Input, value: Input) -> PyResult<()> {
-        self.put(py, key, value, None)
+        self.put(py, key, value, None, None)
     }
 
     fn __delitem__(&self, py: Python<'_>, key: Input) -> PyResult<()> {
-        self.delete(py, key, None)
+        self.delete(py, key, None, None)
     }
 
     /// Sets `key` to `value`.
-    #[pyo3(signature = (key, value, /, *, family = None))]
+    #[pyo3(signature = (key, value, /, *, family = None, timestamp = None))]
     fn put(
         &self,
         py: Python<'_>,
         key: Input,
         value: Input,
         family: AFamily<'_, '_>,
+        timestamp: Option<Stamp>,
     ) -> PyResult<()> {
-        self.add(py, family, |writes, family| writes.put_cf(family, &key, &value))
+        self.add(py, family, |writes, family| match &timestamp {
+            Some(timestamp) => writes.put_with_timestamp(family, &key, timestamp, &value),
+            None => writes.put_cf(family, &key, &value),
+        })
+    }
+
+    /// Sets `key` to columns, a mapping of names and values.
+    #[pyo3(signature = (key, columns, /, *, family = None))]
+    fn put_entity(
+        &self,
+        py: Python<'_>,
+        key: Input,
+        columns: Columns,
+        family: AFamily<'_, '_>,
+    ) -> PyResult<()> {
+        self.add(py, family, |writes, family| writes.put_entity_cf(family, &key, columns.pairs()))
     }
 
     /// Removes `key`, which need not be there.
-    #[pyo3(signature = (key, /, *, family = None))]
-    fn delete(&self, py: Python<'_>, key: Input, family: AFamily<'_, '_>) -> PyResult<()> {
-        self.add(py, family, |writes, family| writes.delete_cf(family, &key))
+    #[pyo3(signature = (key, /, *, family = None, timestamp = None))]
+    fn delete(
+        &self,
+        py: Python<'_>,
+        key: Input,
+        family: AFamily<'_, '_>,
+        timestamp: Option<Stamp>,
+    ) -> PyResult<()> {
+        self.add(py, family, |writes, family| match &timestamp {
+            Some(timestamp) => writes.delete_with_timestamp(family, &key, timestamp),
+            None => writes.delete_cf(family, &key),
+        })
     }
 
     /// Removes `key`, which was put at most once since it was last removed, and never merged.

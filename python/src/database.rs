@@ -1,19 +1,25 @@
 //! The database as a whole, and how it is opened.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flagstone::{Db, Options, TransactionDbOptions, TransactionOptions};
+use flagstone::{
+    Builder, Db, ExportedFamily, ImportColumnFamilyOptions, Options, TransactionDbOptions,
+    TransactionOptions,
+};
 use pyo3::PyClassInitializer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::bytes::Input;
+use crate::errors::{Class, error};
 use crate::family::{self, ColumnFamily};
 use crate::life::{Life, wait};
 use crate::options::{self, FamilyChoice, changes, lifetime, set};
 use crate::reader::Reader;
+use crate::reports::{self, LiveFile};
 use crate::snapshot::{self, Snapshot};
 use crate::transaction::{self, Transaction};
 
@@ -35,13 +41,14 @@ pub struct Database;
 type Families = Vec<(String, FamilyChoice)>;
 
 /// A new object for a database that was just opened.
-fn initializer(db: Db, has_locks: bool) -> PyClassInitializer<Database> {
+pub fn initializer(db: Db, has_locks: bool) -> PyClassInitializer<Database> {
     let default = (*db).clone();
     let reader = Reader::now(Life::begin(db, has_locks), default);
     family::initializer(reader).add_subclass(Database)
 }
 
-fn life<'a>(slf: &'a Bound<'_, Database>) -> &'a Arc<Life> {
+/// The life of the database that an object stands for.
+pub fn life<'a>(slf: &'a Bound<'_, Database>) -> &'a Arc<Life> {
     slf.as_super().as_super().get().life()
 }
 
@@ -53,6 +60,30 @@ fn families(given: Option<&Bound<'_, PyAny>>) -> PyResult<Families> {
         Ok((name.extract()?, options::family(options.as_ref())?))
     });
     families.collect()
+}
+
+/// A database that is to be opened, with these options.
+pub fn builder(
+    path: &Path,
+    create_if_missing: bool,
+    column_families: Option<&Bound<'_, PyAny>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Builder> {
+    let named = families(column_families)?;
+    let mut settings = Options::default();
+    settings.create_if_missing = create_if_missing;
+    if let Some(options) = options {
+        set(&mut settings, options)?;
+    }
+    let mut builder = Db::builder(path).options(|options| *options = settings);
+    for (name, family) in named {
+        let FamilyChoice { options, lifetime } = family;
+        builder = match lifetime {
+            Some(lifetime) => builder.expiring_family(name, lifetime, |o| *o = options),
+            None => builder.column_family(name, |o| *o = options),
+        };
+    }
+    Ok(builder)
 }
 
 fn as_dict<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
@@ -120,20 +151,7 @@ impl Database {
         if read_only && locks {
             return Err(PyTypeError::new_err("a database that is only read has no locks"));
         }
-        let named = families(column_families)?;
-        let mut settings = Options::default();
-        settings.create_if_missing = !read_only;
-        if let Some(options) = options {
-            set(&mut settings, options)?;
-        }
-        let mut builder = Db::builder(path).options(|options| *options = settings);
-        for (name, family) in named {
-            let FamilyChoice { options, lifetime } = family;
-            builder = match lifetime {
-                Some(lifetime) => builder.expiring_family(name, lifetime, |o| *o = options),
-                None => builder.column_family(name, |o| *o = options),
-            };
-        }
+        let builder = builder(&path, !read_only, column_families, options)?;
         let open = || match (read_only, locks) {
             (true, _) => builder.open_read_only(),
             (false, false) => builder.open(),
@@ -191,6 +209,38 @@ impl Database {
         let family = wait(slf.py(), || match lifetime {
             Some(lifetime) => db.create_expiring_family(name, lifetime, |o| *o = options),
             None => db.create_column_family(name, |o| *o = options),
+        })?;
+        let reader = Reader::now(Arc::clone(life), family);
+        Bound::new(slf.py(), family::initializer(reader))
+    }
+
+    /// Makes a column family of what `ColumnFamily.export` wrote to these directories, whose key
+    /// ranges are apart; a checkpoint or a closed database serves, too. With `move_files=True` the
+    /// files are moved, else copied. `verify_checksums=True` reads them first.
+    #[pyo3(signature = (
+        name, /, *directories, move_files = false, verify_checksums = false, **options
+    ))]
+    fn import_column_family<'py>(
+        slf: &Bound<'py, Self>,
+        name: &str,
+        directories: Vec<PathBuf>,
+        move_files: bool,
+        verify_checksums: bool,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, ColumnFamily>> {
+        let life = life(slf);
+        let db = life.db(slf.py())?;
+        let FamilyChoice { options, lifetime } = options::family(options)?;
+        if lifetime.is_some() {
+            let message = "values that expire are not imported; restore a checkpoint";
+            return Err(error(slf.py(), Class::NotSupported, message));
+        }
+        let sources: Vec<_> = directories.into_iter().map(ExportedFamily::new).collect();
+        let mut import = ImportColumnFamilyOptions::default();
+        import.move_files = move_files;
+        import.verify_checksums = verify_checksums;
+        let family = wait(slf.py(), || {
+            db.create_column_family_with_import(name, |o| *o = options, &sources, &import)
         })?;
         let reader = Reader::now(Arc::clone(life), family);
         Bound::new(slf.py(), family::initializer(reader))
@@ -284,6 +334,60 @@ impl Database {
         let db = life(slf).db(slf.py())?;
         let changes: Vec<_> = changes.iter().map(|(name, text)| (&**name, &**text)).collect();
         wait(slf.py(), || db.set_db_options(&changes))
+    }
+
+    /// The number of the last write.
+    #[getter]
+    fn latest_sequence_number(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        let db = life(slf).db(slf.py())?;
+        wait(slf.py(), || Ok(db.latest_sequence_number()))
+    }
+
+    /// The counters of the database since it was opened, by RocksDB's names for them.
+    fn statistics(slf: &Bound<'_, Self>) -> PyResult<BTreeMap<&'static str, u64>> {
+        Ok(reports::statistics(life(slf).db(slf.py())?))
+    }
+
+    /// Counters and figures in the text format of Prometheus.
+    fn prometheus_text(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let db = life(slf).db(slf.py())?;
+        wait(slf.py(), || Ok(db.prometheus_text()))
+    }
+
+    /// The tables and blob files.
+    fn live_files(slf: &Bound<'_, Self>) -> PyResult<Vec<LiveFile>> {
+        reports::live_files(slf.py(), life(slf).db(slf.py())?)
+    }
+
+    /// Reads all files and checks all checksums. What is wrong, in words; nothing if all is well.
+    fn verify(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {
+        let db = life(slf).db(slf.py())?;
+        wait(slf.py(), || Ok(reports::verify(db)))
+    }
+
+    /// Begins to record in a new file `path`: with `kind="operations"` reads and writes, which
+    /// `flagstone replay` repeats; with `"block_cache"` what the block cache is asked for; with
+    /// `"io"` the calls of files. One of each kind at a time. `sampling_frequency=N` records every
+    /// Nth.
+    #[pyo3(signature = (path, /, *, kind = "operations", sampling_frequency = 1))]
+    fn start_trace(
+        slf: &Bound<'_, Self>,
+        path: PathBuf,
+        kind: &str,
+        sampling_frequency: u64,
+    ) -> PyResult<()> {
+        let kind = reports::trace_kind(slf.py(), kind)?;
+        let db = life(slf).db(slf.py())?;
+        wait(slf.py(), || reports::start_trace(db, kind, &path, sampling_frequency))
+    }
+
+    /// Ends a recording, and gives how many operations, requests or calls it has; `None` if there
+    /// was none.
+    #[pyo3(signature = (*, kind = "operations"))]
+    fn end_trace(slf: &Bound<'_, Self>, kind: &str) -> PyResult<Option<u64>> {
+        let kind = reports::trace_kind(slf.py(), kind)?;
+        let db = life(slf).db(slf.py())?;
+        wait(slf.py(), || reports::end_trace(db, kind))
     }
 
     /// Closes the database, so that it can be opened elsewhere. Whatever is used of it afterwards

@@ -1,17 +1,21 @@
 //! A column family: reads, and writes.
 
-use flagstone::{Code, Family, Value, WriteBatch, WriteOptions};
+use std::path::PathBuf;
+
+use flagstone::{Code, Family, IngestExternalFileOptions, Value, WriteBatch, WriteOptions};
 use pyo3::PyClassInitializer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::batch::Batch;
 use crate::bytes::Input;
-use crate::errors::raised;
+use crate::entity::Columns;
+use crate::errors::{Class, error, raised};
 use crate::life::wait;
 use crate::options::{changes, lifetime};
 use crate::reader::{Reader, missing};
 use crate::snapshot::Snapshot;
+use crate::stamp::{Stamp, number};
 
 /// A column family of an open database: keys with their values, in order.
 ///
@@ -108,15 +112,28 @@ impl ColumnFamily {
 
     /// Sets `key` to `value`. In a family whose values expire, this one lives for `expires_after`,
     /// in seconds or as a `timedelta`, if that is given; `math.inf` is for ever. It is rounded up
-    /// to whole seconds, and zero is refused.
-    #[pyo3(signature = (key, value, /, *, synced = false, expires_after = None))]
+    /// to whole seconds, and zero is refused. In a family with user timestamps, and only there, a
+    /// write has a `timestamp`, a number below 2^64.
+    #[pyo3(signature = (
+        key, value, /, *, synced = false, expires_after = None, timestamp = None
+    ))]
     fn put(
         slf: &Bound<'_, Self>,
         key: Input,
         value: Input,
         synced: bool,
         expires_after: Option<&Bound<'_, PyAny>>,
+        timestamp: Option<Stamp>,
     ) -> PyResult<()> {
+        if let Some(timestamp) = timestamp {
+            if expires_after.is_some() {
+                let message = "a value with a timestamp does not expire";
+                return Err(error(slf.py(), Class::NotSupported, message));
+            }
+            return write_one(slf, synced, |batch, family| {
+                batch.put_with_timestamp(family, &key, &timestamp, &value)
+            });
+        }
         let Some(lifetime) = expires_after.map(lifetime).transpose()? else {
             return write(slf, |family| family.put_with(&key, &value, &write_options(synced)));
         };
@@ -135,9 +152,30 @@ impl ColumnFamily {
     }
 
     /// Removes `key`, which need not be there.
-    #[pyo3(signature = (key, /, *, synced = false))]
-    fn delete(slf: &Bound<'_, Self>, key: Input, synced: bool) -> PyResult<()> {
-        write(slf, |family| family.delete_with(&key, &write_options(synced)))
+    #[pyo3(signature = (key, /, *, synced = false, timestamp = None))]
+    fn delete(
+        slf: &Bound<'_, Self>,
+        key: Input,
+        synced: bool,
+        timestamp: Option<Stamp>,
+    ) -> PyResult<()> {
+        let Some(timestamp) = timestamp else {
+            return write(slf, |family| family.delete_with(&key, &write_options(synced)));
+        };
+        write_one(slf, synced, |batch, family| {
+            batch.delete_with_timestamp(family, &key, &timestamp)
+        })
+    }
+
+    /// Sets `key` to columns, a mapping of names and values. A plain read gives the column `b""`.
+    #[pyo3(signature = (key, columns, /, *, synced = false))]
+    fn put_entity(
+        slf: &Bound<'_, Self>,
+        key: Input,
+        columns: Columns,
+        synced: bool,
+    ) -> PyResult<()> {
+        write(slf, |family| family.put_entity_with(&key, columns.pairs(), &write_options(synced)))
     }
 
     /// Removes `key`, which was put at most once since it was last removed, and never merged.
@@ -147,21 +185,77 @@ impl ColumnFamily {
     }
 
     /// Removes all keys from `start` on and before `stop`, in one step.
-    #[pyo3(signature = (start, stop, /, *, synced = false))]
+    #[pyo3(signature = (start, stop, /, *, synced = false, timestamp = None))]
     fn delete_range(
         slf: &Bound<'_, Self>,
         start: Input,
         stop: Input,
         synced: bool,
+        timestamp: Option<Stamp>,
     ) -> PyResult<()> {
-        write_one(slf, synced, |batch, family| batch.delete_range_cf(family, &start, &stop))
+        write_one(slf, synced, |batch, family| match &timestamp {
+            Some(timestamp) => batch.delete_range_with_timestamp(family, &start, &stop, timestamp),
+            None => batch.delete_range_cf(family, &start, &stop),
+        })
     }
 
     /// Merges `operand` into the value of `key`, as the family's merge operator does. Nothing is
     /// read now: the next read, or a compaction, brings them together.
-    #[pyo3(signature = (key, operand, /, *, synced = false))]
-    fn merge(slf: &Bound<'_, Self>, key: Input, operand: Input, synced: bool) -> PyResult<()> {
-        write_one(slf, synced, |batch, family| batch.merge_cf(family, &key, &operand))
+    #[pyo3(signature = (key, operand, /, *, synced = false, timestamp = None))]
+    fn merge(
+        slf: &Bound<'_, Self>,
+        key: Input,
+        operand: Input,
+        synced: bool,
+        timestamp: Option<Stamp>,
+    ) -> PyResult<()> {
+        write_one(slf, synced, |batch, family| match &timestamp {
+            Some(timestamp) => batch.merge_with_timestamp(family, &key, timestamp, &operand),
+            None => batch.merge_cf(family, &key, &operand),
+        })
+    }
+
+    /// Makes reads as of timestamps before `timestamp` impossible, so that compactions may drop
+    /// what only they would see.
+    #[pyo3(signature = (timestamp, /))]
+    fn increase_full_history_ts_low(slf: &Bound<'_, Self>, timestamp: Stamp) -> PyResult<()> {
+        write(slf, |family| family.increase_full_history_ts_low(&timestamp))
+    }
+
+    /// The timestamp as of which reads are possible still, if that was set.
+    #[getter]
+    fn full_history_ts_low(slf: &Bound<'_, Self>) -> PyResult<Option<u64>> {
+        let reader = reader(slf);
+        reader.life().check(slf.py())?;
+        let low = wait(slf.py(), || reader.family().full_history_ts_low())?;
+        low.map(|low| number(slf.py(), &low)).transpose()
+    }
+
+    /// Takes tables in that `TableWriter` or RocksDB wrote, all of them or none: as if their
+    /// entries were written now or, with `ingest_behind=True`, before all that there is. They are
+    /// copied, or with `move_files=True` linked here and removed there.
+    #[pyo3(signature = (
+        files, /, *, move_files = false, ingest_behind = false, verify_checksums = false
+    ))]
+    fn ingest(
+        slf: &Bound<'_, Self>,
+        files: Vec<PathBuf>,
+        move_files: bool,
+        ingest_behind: bool,
+        verify_checksums: bool,
+    ) -> PyResult<()> {
+        let mut options = IngestExternalFileOptions::default();
+        options.move_files = move_files;
+        options.ingest_behind = ingest_behind;
+        options.verify_checksums_before_ingest = verify_checksums;
+        write(slf, |family| family.ingest_external_files(&files, &options))
+    }
+
+    /// Writes the family as it is now to the directory `target`, which must not exist, for
+    /// `Database.import_column_family`.
+    #[pyo3(signature = (target, /))]
+    fn export(slf: &Bound<'_, Self>, target: PathBuf) -> PyResult<()> {
+        write(slf, |family| family.export(target).map(drop))
     }
 
     /// Removes `key` and returns its value, or `default` if it is not there, in one step.

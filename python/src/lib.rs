@@ -4,6 +4,8 @@
 //! - `reader`: what these three have in common, the reads of one column family
 //! - `range`: `Range` and `Iterator`, entries in order; `batch`: `Batch`; `transaction`:
 //!   `Transaction`
+//! - `backup`: `Backups`; `table`: `TableWriter`; `following`: `Secondary`
+//! - `stamp`: user timestamps; `entity`: wide columns; `reports`: what a database tells of itself
 //! - `value`: `Value`, bytes that Python reads where they lie; `bytes`: bytes that Python gives
 //! - `options`: keyword arguments as options; `merge`: merge operators written in Python
 //! - `life`: whether a database may still be used; `errors`: the classes of errors
@@ -17,17 +19,23 @@
 //!    waits; `Iterator` and `Transaction` are the exceptions, and ask with `try_lock`.
 //! 4. All classes are frozen: what changes lies behind a lock.
 
+mod backup;
 mod batch;
 mod bytes;
 mod database;
+mod entity;
 mod errors;
 mod family;
+mod following;
 mod life;
 mod merge;
 mod options;
 mod range;
 mod reader;
+mod reports;
 mod snapshot;
+mod stamp;
+mod table;
 mod transaction;
 mod value;
 
@@ -53,6 +61,14 @@ fn package(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<transaction::Transaction>()?;
     module.add_class::<value::Value>()?;
     module.add_class::<merge::MergeOperator>()?;
+    module.add_class::<backup::Backups>()?;
+    module.add_class::<backup::BackupInfo>()?;
+    module.add_class::<table::TableWriter>()?;
+    module.add_class::<table::TableInfo>()?;
+    module.add_class::<following::Secondary>()?;
+    module.add_class::<reports::LiveFile>()?;
+    module.add_function(wrap_pyfunction!(following::open_secondary, module)?)?;
+    module.add_function(wrap_pyfunction!(following::open_follower, module)?)?;
     module.add_function(wrap_pyfunction!(database::open, module)?)?;
     module.add_function(wrap_pyfunction!(database::open_with_stored_options, module)?)?;
     module.add_function(wrap_pyfunction!(database::list_column_families, module)?)?;

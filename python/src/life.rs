@@ -69,6 +69,16 @@ impl<T: Send + 'static> Held<T> {
         self.part.as_ref().expect("only a drop takes it")
     }
 
+    /// Whether it was made before this process was forked.
+    pub fn is_of_parent(&self) -> bool {
+        self.born != FORKS.load(Ordering::Relaxed)
+    }
+
+    /// The part, for good. Not to be called in a forked child.
+    pub fn into_part(mut self) -> T {
+        self.part.take().expect("only a drop takes it")
+    }
+
     /// The part, to be changed.
     pub fn part_mut(&mut self) -> &mut T {
         self.part.as_mut().expect("only a drop takes it")
@@ -78,7 +88,7 @@ impl<T: Send + 'static> Held<T> {
 impl<T: Send + 'static> Drop for Held<T> {
     fn drop(&mut self) {
         let part = self.part.take();
-        if self.born != FORKS.load(Ordering::Relaxed) {
+        if self.is_of_parent() {
             std::mem::forget(part);
             return;
         }
@@ -153,7 +163,7 @@ impl Life {
     }
 
     fn is_of_parent(&self) -> bool {
-        self.db.born != FORKS.load(Ordering::Relaxed)
+        self.db.is_of_parent()
     }
 }
 

@@ -3,15 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use flagstone::{Family, Snapshot, View};
+use flagstone::{Family, ReadOptions, Snapshot, View};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::bytes::Input;
+use crate::entity::shown;
 use crate::errors::{Class, error};
 use crate::life::{Held, Life, lock, wait};
 use crate::range::{Bounds, Items, Iterator, Range, between, bounds};
+use crate::stamp::{Stamp, number};
 use crate::value::Value;
 
 /// A snapshot, until it is closed.
@@ -26,17 +28,19 @@ pub struct Reader {
     life: Arc<Life>,
     family: Held<Family>,
     moment: Option<Arc<Moment>>,
+    /// In a family with user timestamps: as of which one it reads.
+    stamp: Option<Stamp>,
 }
 
 impl Reader {
     /// Reads a family as of now.
     pub fn now(life: Arc<Life>, family: Family) -> Self {
-        Self { life, family: Held::new(family), moment: None }
+        Self { life, family: Held::new(family), moment: None, stamp: None }
     }
 
     /// Reads a family as of a snapshot.
     pub fn at(life: Arc<Life>, family: Family, moment: Arc<Moment>) -> Self {
-        Self { life, family: Held::new(family), moment: Some(moment) }
+        Self { life, family: Held::new(family), moment: Some(moment), stamp: None }
     }
 
     pub fn life(&self) -> &Arc<Life> {
@@ -59,6 +63,10 @@ impl Reader {
     ) -> PyResult<T> {
         self.life.check(py)?;
         let family = self.family();
+        let read = |view: &View| match &self.stamp {
+            Some(stamp) => read(&view.as_of(stamp)),
+            None => read(view),
+        };
         let Some(snapshot) = self.snapshot(py)? else {
             return wait(py, || read(family));
         };
@@ -150,6 +158,50 @@ impl Reader {
             expiry.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
         };
         Ok(found.map(|found| (PyBytes::new(py, &found.value), found.expiry.map(seconds))))
+    }
+
+    /// The value of `key` and the timestamp of its write, or `None`: in a column family whose
+    /// comparator has user timestamps.
+    #[pyo3(signature = (key, /))]
+    fn get_with_timestamp<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input,
+    ) -> PyResult<Option<(Bound<'py, PyBytes>, u64)>> {
+        let found = self.read(py, |view| view.get_with_timestamp(&key, &ReadOptions::default()))?;
+        let Some((value, timestamp)) = found else { return Ok(None) };
+        Ok(Some((PyBytes::new(py, &value), number(py, &timestamp)?)))
+    }
+
+    /// The same column family as of a user timestamp.
+    #[pyo3(signature = (timestamp, /))]
+    fn as_of(&self, timestamp: Stamp) -> Self {
+        Self {
+            life: Arc::clone(&self.life),
+            family: Held::new(self.family().clone()),
+            moment: self.moment.clone(),
+            stamp: Some(timestamp),
+        }
+    }
+
+    /// The columns of `key`, by their names, or `None`. A plain value is the column `b""`.
+    #[pyo3(signature = (key, /))]
+    fn get_entity<'py>(&self, py: Python<'py>, key: Input) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let columns = self.read(py, |view| view.get_entity(&key))?;
+        columns.as_ref().map(|columns| shown(py, columns)).transpose()
+    }
+
+    /// The operands that wait to be merged into the value of `key`, oldest first, behind the value
+    /// that is there. `Incomplete` if there are more than `at_most`.
+    #[pyo3(signature = (key, /, *, at_most = 1000))]
+    fn get_merge_operands<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input,
+        at_most: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let operands = self.read(py, |view| view.get_merge_operands(&key, at_most))?;
+        PyList::new(py, operands.iter().map(|operand| PyBytes::new(py, operand)))
     }
 
     /// The value of `key` without a copy, or `None`: `memoryview(value)` reads it where it lies.
