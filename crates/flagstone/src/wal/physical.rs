@@ -95,6 +95,21 @@ impl Blocks {
         self.position = position;
     }
 
+    /// The type of the record whose header is next, if the window has it; `None` where there are
+    /// zeros instead, but for those that pad a block's end.
+    pub fn next_type(&self) -> Option<u8> {
+        let in_block = (self.position % BLOCK_SIZE as u64) as usize;
+        let left = BLOCK_SIZE - in_block;
+        let here = self.type_at(self.position).filter(|_| left >= LEGACY_HEADER_SIZE);
+        let is_padding = left < RECYCLABLE_HEADER_SIZE;
+        here.or_else(|| self.type_at(self.position + left as u64).filter(|_| is_padding))
+    }
+
+    fn type_at(&self, offset: u64) -> Option<u8> {
+        let start = usize::try_from(offset.checked_sub(self.window_start)?).ok()?;
+        self.window.get(start..)?.get(TYPE_OFFSET).copied().filter(|found| *found != ZERO)
+    }
+
     /// The bytes at a range of the window.
     #[inline]
     pub fn bytes(&self, range: Range<usize>) -> &[u8] {

@@ -164,6 +164,14 @@ impl Reader {
         self.read_until(u64::MAX);
     }
 
+    /// Whether behind the last record there is another one, or its beginning, in what was read with
+    /// it. Otherwise a log that grows is to be read on with [`Reader::resume`]: zeros that were
+    /// read before are no proof that nothing stands there by now.
+    pub fn has_next_at_hand(&self) -> bool {
+        let next = self.blocks.next_type().map(without_recyclable);
+        !self.in_fragment && matches!(next, Some(FULL | FIRST))
+    }
+
     /// The last record once more; empty if the last event was another.
     #[inline]
     pub fn record(&self) -> &[u8] {

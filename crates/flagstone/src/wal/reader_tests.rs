@@ -247,3 +247,30 @@ fn a_page_that_cannot_be_read_costs_the_records_that_lie_there() {
     assert_eq!(records, 299);
     assert!(damages.contains(&DamageKind::Checksum), "{damages:?}");
 }
+
+#[test]
+fn a_log_that_grows_has_the_next_record_at_hand_only_where_it_was_read() {
+    let record_of = |size: usize| physical(FULL + RECYCLABLE, OWN, &vec![b'x'; size]);
+    let gap = RECYCLABLE_HEADER_SIZE - 1;
+    let to_the_end =
+        record_of(BLOCK_SIZE - 2 * (RECYCLABLE_HEADER_SIZE + 100) - gap - RECYCLABLE_HEADER_SIZE);
+    let mut log = [record_of(100), record_of(100), to_the_end, vec![0; gap]].concat();
+    assert_eq!(log.len(), BLOCK_SIZE);
+    log.extend(record_of(100));
+    log.resize(9 * BLOCK_SIZE, 0);
+    let file = file_of(&log);
+    let mut reader = Reader::new(file.clone(), NUMBER);
+    for is_at_hand in [true, true, true, false] {
+        assert!(matches!(reader.next_event().unwrap(), Event::Record(_)));
+        assert_eq!(reader.has_next_at_hand(), is_at_hand);
+    }
+    // The writer goes on into what was read as zeros, and its log of sizes behind that.
+    let good_until = reader.good_until();
+    file.write_at(good_until, &record_of(50)).unwrap();
+    let sizes = physical(RECYCLABLE_TIMESTAMP_SIZES, OWN, &[3, 0, 0, 0, 8, 0]);
+    let last = [sizes, record_of(70)].concat();
+    file.write_at(8 * BLOCK_SIZE as u64, &last).unwrap();
+    assert!(!reader.has_next_at_hand());
+    reader.resume();
+    assert!(matches!(reader.next_event().unwrap(), Event::Record(record) if record.len() == 50));
+}

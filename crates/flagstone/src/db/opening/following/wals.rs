@@ -102,8 +102,9 @@ impl TailedWal {
             return Ok(true);
         }
         self.is_cut = false;
-        // Mostly it is in what was read with the last one. Else the file is asked again.
+        // Mostly it was read with the last one. If not, the file is read again from there.
         if std::mem::take(&mut self.is_at_record)
+            && self.reader.has_next_at_hand()
             && matches!(self.reader.next_event()?, Event::Record(_))
         {
             (self.is_ready, self.is_at_record) = (true, true);
