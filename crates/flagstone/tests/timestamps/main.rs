@@ -8,3 +8,4 @@ mod model;
 mod moving;
 mod referee;
 mod stories;
+mod two_phase;
