@@ -8,7 +8,8 @@ mod common;
 use std::path::Path;
 
 use common::{failed, printed};
-use flagstone::{Db, TransactionDb, TransactionDbOptions};
+use flagstone::base::timestamp::from_u64;
+use flagstone::{Comparator, Db, TransactionDb, TransactionDbOptions};
 
 /// Has transactions `one` in families `default` and `dropped`, and `sum`, which merges.
 fn prepare(path: &Path) {
@@ -55,4 +56,39 @@ fn what_is_prepared_is_listed_with_its_families_and_decided() {
     assert_eq!(printed(&command), "");
     let db = TransactionDb::open(&path).unwrap();
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
+}
+
+#[test]
+fn what_was_prepared_for_keys_with_timestamps_is_committed_as_of_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db");
+    let open = || {
+        let builder = Db::builder(&path)
+            .column_family("stamped", |family| family.comparator = Comparator::BytewiseU64Ts);
+        builder.open_transaction_db(&TransactionDbOptions::default()).unwrap()
+    };
+    let db = open();
+    let stamped = db.column_family("stamped").unwrap();
+    for name in ["one", "two"] {
+        let mut transaction = db.begin();
+        transaction.set_name(name).unwrap();
+        if name == "one" {
+            transaction.put(&stamped, "key", "value").unwrap();
+        }
+        transaction.put(&db, name, "value").unwrap();
+        transaction.prepare().unwrap();
+    }
+    drop((stamped, db));
+    let command = format!("transactions --db {}", path.display());
+    let (_, said) = failed(&format!("{command} commit one"));
+    assert!(said.contains("give --write-timestamp NUMBER"), "{said}");
+    printed(&format!("{command} commit one --write-timestamp 30"));
+    let (_, said) = failed(&format!("{command} commit two --write-timestamp 30"));
+    assert!(said.contains("leave out --write-timestamp"), "{said}");
+    printed(&format!("{command} commit two"));
+    let db = open();
+    let stamped = db.column_family("stamped").unwrap();
+    assert_eq!(stamped.as_of(from_u64(29)).get("key").unwrap(), None);
+    assert_eq!(stamped.as_of(from_u64(30)).get("key").unwrap().unwrap(), "value");
+    assert_eq!(db.get("two").unwrap().unwrap(), "value");
 }

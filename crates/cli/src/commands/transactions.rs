@@ -13,6 +13,7 @@ use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict};
 use crate::json;
+use crate::marks::{Stamp, WriteAsOf};
 use crate::output::Output;
 use crate::text::{self, Notation};
 
@@ -42,6 +43,8 @@ enum Decision {
     Commit {
         /// Name of the transaction, as the list shows it
         name: OsString,
+        #[command(flatten)]
+        as_of: WriteAsOf,
         /// Leave out what it changes in column families that were dropped
         #[arg(long)]
         ignore_missing_families: bool,
@@ -76,9 +79,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 fn decide(db: &Db, decision: &Decision, notation: Notation) -> Result<(), Failure> {
     let mut options = WriteOptions { sync: true, ..WriteOptions::default() };
     match decision {
-        Decision::Commit { name, ignore_missing_families } => {
+        Decision::Commit { name, as_of, ignore_missing_families } => {
             options.ignore_missing_column_families = *ignore_missing_families;
-            commit(db, &options, &notation.read("NAME", name)?)?;
+            let name = notation.read("NAME", name)?;
+            let stamp = stamp_of_commit(db, &name, as_of)?;
+            commit(db, &options, &name, stamp)?;
         }
         Decision::Rollback { name } => {
             TwoPhase::of(db).rollback(&options, notation.read("NAME", name)?)?;
@@ -87,10 +92,26 @@ fn decide(db: &Db, decision: &Decision, notation: Notation) -> Result<(), Failur
     Ok(())
 }
 
-fn commit(db: &Db, options: &WriteOptions, name: &[u8]) -> Result<(), Failure> {
-    let Err(error) = TwoPhase::of(db).commit(options, name, &WriteBatch::new()) else {
-        return Ok(());
-    };
+/// The timestamp of a commit, which those of its families want whose keys have timestamps.
+fn stamp_of_commit(db: &Db, name: &[u8], as_of: &WriteAsOf) -> Result<Option<Stamp>, Failure> {
+    let prepared = TwoPhase::of(db).prepared().into_iter().find(|one| one.name() == name);
+    let written = prepared.map(|one| one.families()).unwrap_or_default();
+    let families = db.column_families();
+    let mut written: Vec<_> =
+        families.iter().filter(|family| written.contains(&family.id())).collect();
+    written.sort_by_key(|family| family.comparator().timestamp_size() == 0);
+    written.first().map_or(Ok(None), |family| as_of.stamp(family))
+}
+
+fn commit(
+    db: &Db,
+    options: &WriteOptions,
+    name: &[u8],
+    stamp: Option<Stamp>,
+) -> Result<(), Failure> {
+    let stamp = stamp.as_ref().map(|stamp| &stamp[..]);
+    let committed = TwoPhase::of(db).commit_as_of(options, name, &WriteBatch::new(), stamp);
+    let Err(error) = committed else { return Ok(()) };
     let refused = TwoPhase::of(db).prepared().into_iter().find(|one| one.name() == name);
     let Some(refused) = refused.filter(|_| error.code() == Code::InvalidArgument) else {
         return Err(error.into());

@@ -90,6 +90,14 @@ pub fn check_size(family: &str, size: usize, given: usize) -> Result<()> {
     }))
 }
 
+/// Refuses a key that is too short for its timestamp.
+///
+/// # Errors
+/// `Corruption`.
+pub fn check_length(user_key: &[u8], size: usize) -> Result<()> {
+    if user_key.len() < size { Err(is_too_short(user_key, size)) } else { Ok(()) }
+}
+
 /// The error for a key that is too short for its timestamp.
 #[cold]
 pub fn is_too_short(user_key: &[u8], size: usize) -> Error {

@@ -37,6 +37,17 @@ impl WriteBatch {
         self.push_marker(COMMIT, name)
     }
 
+    /// Marks that it is committed as of a timestamp.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub(crate) fn push_commit_with_timestamp(&mut self, name: &[u8], stamp: &[u8]) -> Result<()> {
+        let mut marker = vec![COMMIT_WITH_TIMESTAMP];
+        put_lps(&mut marker, stamp);
+        put_lps(&mut marker, name);
+        self.push_encoded(&marker, false)
+    }
+
     /// Marks that the transaction of that name is rolled back.
     ///
     /// # Errors

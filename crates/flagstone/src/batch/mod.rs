@@ -12,7 +12,7 @@ mod write_batch;
 
 pub use format::{HEADER_SIZE, MAX_ENTRY_SIZE};
 pub use markers::TRANSACTION_NAME_MAX;
-pub use stamps::{StampChange, StampSize, change_stamps};
+pub use stamps::{StampChange, StampSize, change_stamps, commit_stamps};
 pub use view::{BatchIter, BatchSummary, BatchView, Operation, TransactionPolicy};
 pub use write_batch::timed::TimedValue;
 pub use write_batch::{WriteBatch, encode_header};

@@ -6,7 +6,7 @@
 use super::format::*;
 use super::view::{BatchView, Operation};
 use super::write_batch::WriteBatch;
-use crate::base::{ColumnFamilyId, Error, Result, timestamp};
+use crate::base::{ColumnFamilyId, Error, Result, ValueType, timestamp};
 
 /// What a batch knows of the timestamps in its keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -86,11 +86,15 @@ impl Stamps {
 
 /// What becomes of the timestamps of a family's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StampChange {
+pub enum StampChange<'a> {
     /// They lose this number of bytes at their ends.
     Strip(usize),
+    /// The same, also where the value lies in a blob file, under the key with its timestamp.
+    StripAll(usize),
     /// They get the least timestamp of this size in bytes.
     Pad(usize),
+    /// Each is replaced by this one, which has its size.
+    Replace(&'a [u8]),
 }
 
 /// The bytes of a batch in which the timestamps of some families are changed; `None` if nothing
@@ -99,9 +103,9 @@ pub enum StampChange {
 /// # Errors
 /// `Corruption` for a key that is shorter than its timestamp, or an entity where keys had some;
 /// `NotSupported` for an entity where they get some.
-pub fn change_stamps(
+pub fn change_stamps<'a>(
     batch: BatchView<'_>,
-    change: impl Fn(ColumnFamilyId) -> Option<StampChange>,
+    change: impl Fn(ColumnFamilyId) -> Option<StampChange<'a>>,
 ) -> Result<Option<Vec<u8>>> {
     let names_one = |operation: Result<Operation<'_>>| {
         operation.is_ok_and(|it| it.family().and_then(&change).is_some())
@@ -123,10 +127,16 @@ pub fn change_stamps(
         };
         let key_of = |key: &[u8]| match change {
             StampChange::Pad(size) => Ok(timestamp::last_of(key, size)),
-            StampChange::Strip(size) if key.len() >= size => {
+            StampChange::Strip(size) | StampChange::StripAll(size) if key.len() >= size => {
                 Ok(timestamp::strip(key, size).to_vec())
             }
-            StampChange::Strip(size) => Err(timestamp::is_too_short(key, size)),
+            StampChange::Replace(stamp) if key.len() >= stamp.len() => {
+                Ok(timestamp::join(timestamp::strip(key, stamp.len()), stamp))
+            }
+            StampChange::Strip(size) | StampChange::StripAll(size) => {
+                Err(timestamp::is_too_short(key, size))
+            }
+            StampChange::Replace(stamp) => Err(timestamp::is_too_short(key, stamp.len())),
         };
         match operation {
             Operation::Put { cf, key, value } => changed.put_cf(cf, key_of(key)?, value)?,
@@ -138,6 +148,11 @@ pub fn change_stamps(
             }
             Operation::TimedPut { cf, key, timed } => {
                 changed.put_cf(cf, key_of(key)?, timed.value())?;
+            }
+            Operation::BlobIndex { cf, key, index }
+                if matches!(change, StampChange::StripAll(_)) =>
+            {
+                changed.add_stamped_pair(BLOB_INDEX, cf, &key_of(key)?, index)?;
             }
             Operation::BlobIndex { .. } => {
                 // The record in the blob file has the key as it was.
@@ -155,6 +170,29 @@ pub fn change_stamps(
             _ => return Err(Error::corruption("an entity in a family with timestamps")),
         }
     }
+}
+
+/// The bytes of a batch of prepared operations that are committed as of a timestamp: keys of
+/// families with timestamps, for which `size_of` says a size, end in it. `None` if there are none.
+///
+/// # Errors
+/// As [`change_stamps`]; `Corruption` if a family's timestamps have another size.
+pub fn commit_stamps(
+    batch: BatchView<'_>,
+    stamp: &[u8],
+    size_of: impl Fn(ColumnFamilyId) -> usize,
+) -> Result<Option<Vec<u8>>> {
+    for operation in batch.iter() {
+        let Some(cf) = operation?.family() else { continue };
+        let size = size_of(cf);
+        if size != 0 && size != stamp.len() {
+            return Err(Error::corruption(format!(
+                "a transaction is committed with a timestamp of {} bytes, but those of column family {cf} have {size}",
+                stamp.len()
+            )));
+        }
+    }
+    change_stamps(batch, |cf| (size_of(cf) > 0).then_some(StampChange::Replace(stamp)))
 }
 
 fn is_unknown() -> Error {
@@ -330,6 +368,32 @@ impl WriteBatch {
             None if self.stamps().from_bytes => StampSize::Unknown,
             size => StampSize::Known(size.unwrap_or(0)),
         }
+    }
+
+    /// Takes note that the keys of a batch that came as bytes end in timestamps, in families for
+    /// which `size_of` says a size.
+    ///
+    /// # Errors
+    /// `Corruption` for a key that is shorter than its timestamp.
+    pub(crate) fn know_stamps(&mut self, size_of: impl Fn(ColumnFamilyId) -> usize) -> Result<()> {
+        let mut known = Stamps::NONE;
+        for operation in self.iter() {
+            let operation = operation?;
+            let Some((cf, (kind, key, value))) = operation.family().zip(operation.entry()) else {
+                continue;
+            };
+            let size = size_of(cf);
+            let end = (kind == ValueType::RangeDeletion).then_some(value);
+            if let Some(short) = [Some(key), end].into_iter().flatten().find(|key| key.len() < size)
+            {
+                return Err(timestamp::is_too_short(short, size));
+            }
+            if size > 0 && known.of(cf).is_none() {
+                known.families.push((cf, size));
+            }
+        }
+        *self.stamps_mut() = known;
+        Ok(())
     }
 
     /// Takes note that keys are as those of another batch, from which all operations come.

@@ -66,7 +66,8 @@ impl<'a> TwoPhase<'a> {
 
     /// Prepares the operations of a batch under a name: they are in the WAL, synced if the options
     /// ask for it, and nobody sees them before [`TwoPhase::commit`]. The WAL is kept until the
-    /// transaction is decided, across restarts. The operations take memory meanwhile.
+    /// transaction is decided, across restarts. The operations take memory meanwhile. Those on
+    /// families with timestamps have any timestamps, which the commit replaces.
     ///
     /// # Errors
     /// `InvalidArgument` if the database is open without `allow_2pc`, for a name that is empty,
@@ -99,9 +100,24 @@ impl<'a> TwoPhase<'a> {
         name: impl AsRef<[u8]>,
         beside: &WriteBatch,
     ) -> Result<()> {
+        self.commit_as_of(options, name, beside, None)
+    }
+
+    /// The same; what was prepared for families with timestamps is written as of this one.
+    ///
+    /// # Errors
+    /// As [`TwoPhase::commit`]; `InvalidArgument` if there are such families, and the timestamp is
+    /// missing or has another size than theirs.
+    pub fn commit_as_of(
+        &self,
+        options: &WriteOptions,
+        name: impl AsRef<[u8]>,
+        beside: &WriteBatch,
+        timestamp: Option<&[u8]>,
+    ) -> Result<()> {
         let name = name.as_ref();
         let two_phase = self.db.inner().pipeline.two_phase();
-        let decided = two_phase.decide(options, name, Decision::Commit(beside));
+        let decided = two_phase.decide(options, name, Decision::Commit { beside, timestamp });
         decided.map_err(|error| self.not_committed(error, name, options, beside))
     }
 

@@ -152,11 +152,16 @@ impl Blobs {
         Self { source, files, taken: BTreeMap::new(), missing: BTreeSet::new() }
     }
 
-    /// The value that `index` refers to.
+    /// The value that `index` refers to. The key in its record has `suffix` more bytes, of a
+    /// timestamp.
     ///
     /// # Errors
     /// `Corruption` naming file and offset if the record is not intact; `IoError`.
-    pub(super) fn get(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<FoundBlob> {
+    pub(super) fn get(
+        &mut self,
+        (user_key, suffix): (&[u8], usize),
+        index: &BlobIndex,
+    ) -> Result<FoundBlob> {
         let Some(files) = self.files.get(&index.file) else {
             if self.missing.len() <= MISSING_NAMED {
                 self.missing.insert(index.file);
@@ -165,7 +170,7 @@ impl Blobs {
         };
         let mut why = None;
         for (place, listed) in files.iter().enumerate() {
-            match self.read(listed, user_key, index) {
+            match self.read(listed, (user_key, suffix), index) {
                 Ok(value) => {
                     *self.taken.entry((index.file, place)).or_default() += 1;
                     return Ok(value);
@@ -176,8 +181,14 @@ impl Blobs {
         Err(why.expect("there is a file of each number"))
     }
 
-    fn read(&self, listed: &Listed, user_key: &[u8], index: &BlobIndex) -> Result<FoundBlob> {
-        let head_size = (RECORD_HEADER_SIZE + user_key.len()) as u64;
+    fn read(
+        &self,
+        listed: &Listed,
+        (user_key, suffix): (&[u8], usize),
+        index: &BlobIndex,
+    ) -> Result<FoundBlob> {
+        let key_size = user_key.len() + suffix;
+        let head_size = (RECORD_HEADER_SIZE + key_size) as u64;
         let place =
             |error: Error| error.at(&listed.path).at_offset(index.offset.saturating_sub(head_size));
         let bad = |what: &str| place(Error::corruption(format!("a large value is lost: {what}")));
@@ -203,13 +214,14 @@ impl Blobs {
         };
         let head = read(start, head_size)?;
         let header = RecordHeader::decode(&head).map_err(place)?;
-        let is_own = header.key_size == user_key.len() as u64
+        let stored_key = &head[RECORD_HEADER_SIZE..];
+        let is_own = header.key_size == key_size as u64
             && header.value_size == index.size
-            && &head[RECORD_HEADER_SIZE..] == user_key;
+            && stored_key.starts_with(user_key);
         if !is_own {
             return Err(bad("the record there has another key or size"));
         }
-        let crc = crc32c(user_key);
+        let crc = crc32c(stored_key);
         if is_read_in_pieces(index) {
             let mut pieces = StoredPieces { file: file.clone(), at: index.offset, end };
             let mut crc = crc;

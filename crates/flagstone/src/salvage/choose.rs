@@ -15,7 +15,8 @@
 //!    is lost, or was merged into that value.
 //! 4. A reference to a lost large value is not used, nor is an entity that cannot be decoded. An
 //!    intact older version takes its place, with a report.
-//! 5. Deletions themselves are not kept: everything that they could hide is judged here.
+//! 5. Deletions themselves are not kept: everything that they could hide is judged here. Only
+//!    where keys have timestamps they are, for what is under older ones.
 //! 6. A newer table's value without a sequence number may have been written after a deletion in a
 //!    table of unknown state, if a compaction has replaced the deletion's table. The value is
 //!    deleted, with a report: sound databases have many such values that were below the deletion,
@@ -81,6 +82,8 @@ impl Origin {
 pub(super) struct Choice<L> {
     /// Newest first: merge operands, then at most one value.
     pub(super) kept: Vec<Version>,
+    /// The deletion that ended it, if one did.
+    pub(super) deletion: Option<Version>,
     /// What is missing of it.
     pub(super) lost: Vec<L>,
     /// Whether the value may have some of the operands in it that lie above it.
@@ -92,6 +95,19 @@ pub(super) struct Choice<L> {
     pub(super) may_be_missing: bool,
 }
 
+impl<L> Choice<L> {
+    fn of_nothing() -> Self {
+        Self {
+            kept: Vec::new(),
+            deletion: None,
+            lost: Vec::new(),
+            may_count_twice: false,
+            may_be_older: false,
+            may_be_missing: false,
+        }
+    }
+}
+
 /// Judges all versions of a key: newest first, copies of one write in the order of their sources,
 /// newest source first. `is_covered` says which are under a range deletion; `usable` unfolds a
 /// version, or says why it is lost.
@@ -100,13 +116,7 @@ pub(super) fn choose<L>(
     is_covered: impl Fn(&Version) -> bool,
     mut usable: impl FnMut(Version) -> Result<Version, L>,
 ) -> Choice<L> {
-    let mut choice = Choice {
-        kept: Vec::new(),
-        lost: Vec::new(),
-        may_count_twice: false,
-        may_be_older: false,
-        may_be_missing: false,
-    };
+    let mut choice = Choice::of_nothing();
     let mut rest = versions.into_iter().filter(|version| !is_covered(version)).peekable();
     while let Some(first) = rest.next() {
         let sequence = first.sequence;
@@ -152,6 +162,7 @@ pub(super) fn choose<L>(
                 ValueType::Merge => choice.kept.push(version),
                 kind if is_deletion(kind) => {
                     choice.may_be_missing = rest.any(|other| may_be_newer(&other, version.origin));
+                    choice.deletion = Some(version);
                     break;
                 }
                 _ => {

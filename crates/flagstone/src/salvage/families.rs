@@ -12,11 +12,12 @@ use super::choose::Version;
 use super::flushed::Flushed;
 use super::history::History;
 use super::losses::Losses;
+use super::stamps::{FamilyStamps, StampedDeletion, Stamps};
 use super::tombstones::{Cover, Tombstones};
 use super::unknown::{KeyRange, UnknownTable};
 use crate::base::{
-    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf,
-    Result, SequenceNumber,
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, InternalKeyBuf, Result,
+    SequenceNumber,
 };
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{TableProperties, TableRemains};
@@ -41,6 +42,8 @@ pub(super) struct Family {
     is_in_logs: bool,
     /// What damaged and missing tables may have held.
     losses: Losses,
+    /// The timestamps that its keys end in, if they do.
+    pub(super) stamps: FamilyStamps,
 }
 
 impl Family {
@@ -72,9 +75,16 @@ impl Family {
         }
     }
 
-    /// What range deletions do to a version of a key.
-    pub(super) fn cover(&self, key: &[u8], version: &Version) -> Cover {
-        self.tombstones.cover(key, version, || self.may_have_lost(key, None))
+    /// What range deletions do to a version of a key. Where keys have timestamps, also the deletion
+    /// from whose timestamp on it is deleted.
+    pub(super) fn cover(&self, key: &[u8], version: &Version) -> (Cover, Option<StampedDeletion>) {
+        let may_have_cost = || self.may_have_lost(key, None);
+        match self.stamps.kind {
+            Stamps::Kept(_) => {
+                self.tombstones.cover_stamped(&self.comparator, key, version, may_have_cost)
+            }
+            _ => (self.tombstones.cover(key, version, may_have_cost), None),
+        }
     }
 }
 
@@ -108,7 +118,7 @@ pub(super) struct Given<'a> {
 /// The families, by name.
 pub(super) struct Families {
     pub(super) by_name: BTreeMap<String, Family>,
-    names: BTreeMap<ColumnFamilyId, String>,
+    pub(super) names: BTreeMap<ColumnFamilyId, String>,
     /// All that `names` has, had, or may come to have by `given`.
     taken: HashSet<String>,
     /// How many have other names than their places in the options say.
@@ -175,7 +185,10 @@ impl Families {
         };
         for (id, family) in recorded {
             let comparator = families.comparator(family.comparator.as_deref())?;
-            families.add(&family.name, comparator, family.log_number);
+            families.add(&family.name, (comparator, family.persists_timestamps), family.log_number);
+            if let Some(added) = families.by_name.get_mut(&family.name) {
+                added.stamps.low = family.history_low;
+            }
             families.set_name(id, family.name);
         }
         Ok(families)
@@ -264,17 +277,6 @@ impl Families {
 
     /// The comparator of that name; the default one where none is told.
     fn comparator(&self, name: Option<&str>) -> Result<Comparator> {
-        let comparator = self.named_comparator(name)?;
-        if comparator.timestamp_size() > 0 {
-            return Err(Error::not_supported(format!(
-                "comparator '{}': column families with timestamps are not salvaged",
-                comparator.name()
-            )));
-        }
-        Ok(comparator)
-    }
-
-    fn named_comparator(&self, name: Option<&str>) -> Result<Comparator> {
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return Ok(self.options.comparator.clone());
         };
@@ -284,14 +286,25 @@ impl Families {
         known.map_or_else(|| Comparator::from_name(name), |comparator| Ok(comparator.clone()))
     }
 
-    pub(super) fn add(&mut self, name: &str, comparator: Comparator, log_number: FileNumber) {
+    /// Adds a family with its comparator, and whether its tables have timestamps, if that is known.
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        (comparator, persists_timestamps): (Comparator, Option<bool>),
+        log_number: FileNumber,
+    ) {
         let own = self.given(name).cloned();
         let has_own_options = own.is_some();
         let mut options = own.unwrap_or_else(|| self.options.clone());
         options.comparator = comparator.clone();
+        if comparator.timestamp_size() > 0 {
+            let given = options.persist_user_defined_timestamps;
+            options.persist_user_defined_timestamps = persists_timestamps.unwrap_or(given);
+        }
+        let stamps = Stamps::of(&options);
         let family = Family {
             name: name.to_string(),
-            comparator,
+            comparator: stamps.order(comparator),
             options,
             has_own_options,
             log_number,
@@ -300,6 +313,7 @@ impl Families {
             flushed: Flushed::default(),
             is_in_logs: false,
             losses: Losses::default(),
+            stamps: FamilyStamps::new(stamps, None),
         };
         self.by_name.insert(name.to_string(), family);
     }
@@ -313,13 +327,32 @@ impl Families {
         table: FileNumber,
         properties: Option<&TableProperties>,
     ) -> Result<Comparator> {
+        let (comparator, persists) = self.order_of(table, properties)?;
+        let persists = persists.unwrap_or(self.options.persist_user_defined_timestamps);
+        Ok(if persists { comparator } else { comparator.without_timestamps() })
+    }
+
+    /// The comparator of a table's family, and whether its tables have the timestamps of keys that
+    /// end in some, if that is known.
+    fn order_of(
+        &self,
+        table: FileNumber,
+        properties: Option<&TableProperties>,
+    ) -> Result<(Comparator, Option<bool>)> {
         let recorded = self
             .history
             .live
             .get(&table)
             .and_then(|table| self.history.families.get(&table.family));
         let name = recorded.and_then(|family| family.comparator.as_deref());
-        self.comparator(name.or(properties.map(|properties| properties.comparator.as_str())))
+        let name = name.or(properties.map(|properties| properties.comparator.as_str()));
+        let noted = || properties.map(TableProperties::has_timestamps);
+        let named = || {
+            let name = &properties?.column_family_name;
+            self.given(name).map(|options| options.persist_user_defined_timestamps)
+        };
+        let persists = recorded.and_then(|family| family.persists_timestamps);
+        Ok((self.comparator(name)?, persists.or_else(noted).or_else(named)))
     }
 
     /// The family of a table, by the MANIFEST, else by its properties.
@@ -366,10 +399,10 @@ impl Families {
         properties: Option<&TableProperties>,
     ) -> Result<&mut Family> {
         if !self.by_name.contains_key(name) || self.is_untouched(name) {
-            let comparator = self.comparator_of(table, properties)?;
+            let order = self.order_of(table, properties)?;
             let log_number =
                 self.by_name.get(name).map_or(FileNumber(0), |family| family.log_number);
-            self.add(name, comparator, log_number);
+            self.add(name, order, log_number);
         }
         Ok(self.by_name.get_mut(name).expect("it is there now"))
     }
@@ -442,8 +475,14 @@ impl Families {
         self.named_by_order.extend(by_order.is_some().then_some(id));
         let name = by_order.unwrap_or_else(|| self.replacement_name(id));
         let comparator = self.given(&name).unwrap_or(&self.options).comparator.clone();
-        self.add(&name, comparator, FileNumber(0));
+        self.add(&name, (comparator, None), FileNumber(0));
         self.set_name(id, name);
+    }
+
+    /// The options that such a family gets.
+    pub(super) fn options_by_order(&self, id: ColumnFamilyId) -> &ColumnFamilyOptions {
+        let named = self.name_by_order(id).and_then(|name| self.given(&name));
+        named.unwrap_or(&self.options)
     }
 
     /// The same of a record that tables have had for long: it counts where they have lost it.

@@ -32,6 +32,10 @@ pub(super) struct RecordedFamily {
     pub(super) name: String,
     /// The name of its comparator.
     pub(super) comparator: Option<String>,
+    /// Whether its tables have the timestamps of keys that end in some.
+    pub(super) persists_timestamps: Option<bool>,
+    /// The oldest timestamp as of which it can be read.
+    pub(super) history_low: Option<Vec<u8>>,
     /// Older WALs hold nothing of it that its tables do not hold.
     pub(super) log_number: FileNumber,
     /// The newest WAL that its edits tell of.
@@ -310,6 +314,9 @@ impl History {
         }
         if let Some(family) = self.families.get_mut(&edit.family) {
             family.comparator = edit.comparator.or(family.comparator.take());
+            family.persists_timestamps =
+                edit.persist_user_timestamps.or(family.persists_timestamps);
+            family.history_low = edit.full_history_ts_low.or(family.history_low.take());
             family.log_number = family.log_number.max(edit.log_number.unwrap_or_default());
             family.known_wal = family.known_wal.max(known_wal);
         }

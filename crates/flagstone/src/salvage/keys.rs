@@ -6,9 +6,12 @@ use super::blobs::{Blobs, FoundBlob, LargeBlob};
 use super::choose::{Body, Version, choose};
 use super::output::FamilyWriter;
 use super::report::{LostValue, SalvageReport, SalvagedFamily};
+use super::stamps::{StampedDeletion, Stamps};
 use super::tombstones::Cover;
 use crate::base::entity::{self, StoredColumn};
-use crate::base::{Error, FileNumber, InternalKeyBuf, Result, ValueType, counted, form};
+use crate::base::{
+    Error, FileNumber, InternalKeyBuf, Result, SequenceNumber, ValueType, counted, form, timestamp,
+};
 use crate::batch::MAX_ENTRY_SIZE;
 use crate::blob::BlobIndex;
 
@@ -19,6 +22,9 @@ pub(super) struct KeyWriter<'a> {
     pub(super) counts: SalvagedFamily,
     pub(super) unclear: Unclear,
     report: &'a mut SalvageReport,
+    stamps: Stamps,
+    /// The key, with its timestamp, and the sequence number of what was written last.
+    last: Option<(Vec<u8>, SequenceNumber)>,
 }
 
 /// What is to be said of keys of a family.
@@ -101,31 +107,32 @@ impl Unclear {
 impl<'a> KeyWriter<'a> {
     pub(super) fn new(
         writer: FamilyWriter<'a>,
-        name: String,
+        (name, stamps): (String, Stamps),
         blobs: &'a mut Blobs,
         report: &'a mut SalvageReport,
     ) -> Self {
         let counts = SalvagedFamily { name, keys: 0, records: 0, large_values: 0 };
-        Self { writer, blobs, counts, unclear: Unclear::default(), report }
+        let unclear = Unclear::default();
+        Self { writer, blobs, counts, unclear, report, stamps, last: None }
     }
 
     pub(super) fn write(
         &mut self,
         key: &[u8],
         versions: Vec<Version>,
-        cover: impl Fn(&Version) -> Cover,
+        cover: impl Fn(&Version) -> (Cover, Option<StampedDeletion>),
     ) -> Result<()> {
         // All without a sequence number that are not deleted are then in doubt.
         let is_unsure = Cell::new(false);
         let is_covered = |version: &Version| {
-            let cover = cover(version);
+            let (cover, _) = cover(version);
             is_unsure.set(is_unsure.get() || cover == Cover::Unsure);
             cover == Cover::Deleted
         };
         // A large value is read as it is judged.
         let mut large = Vec::new();
-        let blobs = &mut *self.blobs;
-        let choice = choose(versions, is_covered, |version| {
+        let (blobs, suffix) = (&mut *self.blobs, self.stamps.stripped_size());
+        let mut choice = choose(versions, is_covered, |version| {
             match version.kind {
                 ValueType::BlobIndex => {}
                 ValueType::WideColumnEntity => {
@@ -138,14 +145,15 @@ impl<'a> KeyWriter<'a> {
             let index =
                 BlobIndex::decode(&version.value).map_err(|error| (FileNumber(0), error))?;
             let own = version.own_key.as_deref().unwrap_or(key);
-            let (value, body) = match blobs.get(own, &index).map_err(|error| (index.file, error))? {
-                FoundBlob::Value(value) => (value, Body::Unfolded(index.compression)),
-                FoundBlob::Large(found) => {
-                    let header = found.header.encode().to_vec();
-                    large.push(found);
-                    (header, Body::Header(large.len() - 1))
-                }
-            };
+            let (value, body) =
+                match blobs.get((own, suffix), &index).map_err(|error| (index.file, error))? {
+                    FoundBlob::Value(value) => (value, Body::Unfolded(index.compression)),
+                    FoundBlob::Large(found) => {
+                        let header = found.header.encode().to_vec();
+                        large.push(found);
+                        (header, Body::Header(large.len() - 1))
+                    }
+                };
             Ok(Version { value, body, ..version })
         });
         if choice.may_count_twice {
@@ -167,27 +175,70 @@ impl<'a> KeyWriter<'a> {
                 self.unclear.unlisted.note(key);
             }
         }
-        if choice.kept.is_empty() { Ok(()) } else { self.add(key, choice.kept, &mut large) }
+        if self.stamps.kept_size() > 0 {
+            choice.kept.extend(choice.deletion);
+        }
+        let Some(newest) = choice.kept.first() else { return Ok(()) };
+        if let (_, Some(deletion)) = cover(newest) {
+            self.add_deletion(key, &deletion)?;
+        }
+        self.add(key, choice.kept, &mut large)
+    }
+
+    /// Writes a deletion of a key and its older timestamps, unless something is written already
+    /// that comes after it.
+    fn add_deletion(&mut self, key: &[u8], deletion: &StampedDeletion) -> Result<()> {
+        let StampedDeletion { timestamp: stamp, sequence } = deletion;
+        let deleted = timestamp::join(timestamp::strip(key, stamp.len()), stamp);
+        let order = self.writer.comparator();
+        let is_behind = |(last, last_sequence): &(Vec<u8>, SequenceNumber)| {
+            let order = order.compare(last, &deleted);
+            order.then_with(|| sequence.cmp(last_sequence)).is_ge()
+        };
+        if self.last.as_ref().is_some_and(is_behind) {
+            return Ok(());
+        }
+        self.begin(&deleted)?;
+        self.counts.records += 1;
+        let kind = ValueType::DeletionWithTimestamp;
+        let entry = InternalKeyBuf::new(&deleted, *sequence, kind);
+        self.writer.add(entry.as_key(), b"", None)?;
+        self.last = Some((deleted, *sequence));
+        Ok(())
+    }
+
+    /// Before an entry of a key: the versions of one are in one table.
+    fn begin(&mut self, key: &[u8]) -> Result<()> {
+        let bare = |key| timestamp::strip(key, self.stamps.kept_size());
+        if self.last.as_ref().is_some_and(|(last, _)| bare(last) == bare(key)) {
+            return Ok(());
+        }
+        self.counts.keys += 1;
+        self.writer.begin_key()
     }
 
     /// Writes what counts of a key; `large` has the values of which only headers were found so far.
     fn add(&mut self, key: &[u8], kept: Vec<Version>, large: &mut [LargeBlob]) -> Result<()> {
-        self.counts.keys += 1;
-        self.writer.begin_key()?;
+        self.begin(key)?;
         // Nothing lies below, so a value alone needs no place in history.
-        let is_alone = kept.len() == 1;
+        let is_alone = kept.len() == 1 && self.stamps.kept_size() == 0;
+        if let Some(oldest) = kept.last().filter(|_| self.stamps.kept_size() > 0) {
+            self.last = Some((key.to_vec(), oldest.sequence));
+        }
         for version in kept {
             let kind = version.kind;
             let sequence = if is_alone && kind != ValueType::Merge { 0 } else { version.sequence };
             let own = version.own_key.as_deref().unwrap_or(key);
             let internal = InternalKeyBuf::new(own, sequence, kind);
             self.counts.records += 1;
+            // As a flush that removes timestamps names it there.
+            let named = timestamp::last_of(own, self.stamps.stripped_size());
             let blob = match version.body {
                 Body::Found => None,
                 Body::Unfolded(compression) => {
-                    Some(self.writer.add_blob(own, &version.value, compression)?)
+                    Some(self.writer.add_blob(&named, &version.value, compression)?)
                 }
-                Body::Header(at) => Some(self.writer.add_large_blob(own, &mut large[at])?),
+                Body::Header(at) => Some(self.writer.add_large_blob(&named, &mut large[at])?),
             };
             if let Some(index) = blob {
                 let mut encoded = Vec::new();
@@ -219,7 +270,7 @@ fn with_columns_inside(
             continue;
         }
         let index = BlobIndex::decode(value).map_err(|error| (FileNumber(0), error))?;
-        let found = blobs.get(key, &index).and_then(FoundBlob::into_whole);
+        let found = blobs.get((key, 0), &index).and_then(FoundBlob::into_whole);
         whole.push((name, found.map_err(|error| (index.file, error))?));
     }
     let bytes: usize = whole.iter().map(|(name, value)| name.len() + value.len()).sum();

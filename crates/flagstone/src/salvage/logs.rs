@@ -21,9 +21,10 @@ use super::files::SourceFiles;
 use super::prepared::{PreparedFamilies, PreparedOperations};
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
 use super::runs::LogRuns;
+use super::stamps::Adapted;
 use crate::base::{
     ColumnFamilyId, Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result,
-    SequenceNumber, ValueType,
+    SequenceNumber, ValueType, timestamp,
 };
 use crate::batch::{BatchSummary, BatchView, Operation};
 use crate::env::RandomAccessFile;
@@ -263,12 +264,10 @@ impl Logs<'_, '_> {
         let batch = parsed.map_err(Refused::Batch)?;
         end.last_sequence = batch.sequence().max(end.last_sequence);
         let summary = batch.validate().map_err(Refused::Batch)?;
-        let is_timestamped = |id| reader.timestamp_size(id) > 0;
-        if batch.iter().flatten().filter_map(|operation| operation.family()).any(is_timestamped) {
-            return Err(Refused::Batch(Error::not_supported(
-                "a batch whose keys end in user timestamps",
-            )));
-        }
+        let adapted = self.families.adapt_batch(batch, |id| reader.timestamp_size(id).into());
+        let Adapted { batch: adapted, removed } = adapted.map_err(Refused::Batch)?;
+        let batch =
+            adapted.as_deref().map_or(Ok(batch), BatchView::parse).map_err(Refused::Batch)?;
         let (next, taken) = if is_plain(summary) {
             let (mut next, mut taken) = (batch.sequence(), 0);
             for operation in batch.iter() {
@@ -281,6 +280,7 @@ impl Logs<'_, '_> {
         } else {
             self.marked(batch, summary, wal, reader)?
         };
+        removed.into_iter().for_each(|(id, newest)| self.families.note_removed(id, newest));
         let last = next.saturating_sub(1).min(MAX_SEQUENCE_NUMBER);
         *self.last_sequence = last.max(*self.last_sequence);
         Ok(taken)
@@ -296,12 +296,21 @@ impl Logs<'_, '_> {
         reader: &Reader,
     ) -> Result<(SequenceNumber, u64), Refused> {
         let mut prepared = std::mem::take(&mut self.prepared);
+        let is_stamped = |operation| matches!(operation, Operation::CommitWithTimestamp { .. });
+        let kept = if batch.iter().flatten().any(is_stamped) {
+            self.families.kept_stamps()
+        } else {
+            BTreeMap::new()
+        };
         let read = prepared.read(
-            batch,
-            summary,
+            (batch, summary),
             || shares_numbers(reader.file().clone(), wal),
+            &|id| kept.get(&id).copied().unwrap_or(0),
             &mut |operation, sequence| self.take(operation, sequence, wal),
         );
+        for (id, stamp) in prepared.take_committed_stamps() {
+            self.families.note_removed(id, timestamp::to_u64(&stamp));
+        }
         self.prepared = prepared;
         read
     }

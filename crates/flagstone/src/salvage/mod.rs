@@ -8,6 +8,7 @@
 //!    into temporary tables.
 //! 4. `merge`: all of a family, key by key; `keys`: what is written for each key; `choose`: which
 //!    of its versions are used; `blobs`: its large values.
+//!    `stamps`: what is different where keys end in timestamps.
 //! 5. `output`: a new database. The source is only read.
 //!
 //! Unreadable data is reported and skipped. Only a failure to write the new database ends the work.
@@ -28,6 +29,7 @@ mod permitted;
 mod prepared;
 mod report;
 mod runs;
+mod stamps;
 mod survey;
 mod tombstones;
 mod unknown;
@@ -38,6 +40,7 @@ use std::sync::Arc;
 
 use crate::base::{
     Code, Error, FileNumber, InternalKeyComparator, Remedy, Result, SequenceNumber, file_name,
+    timestamp,
 };
 use crate::db::another_owner;
 use crate::env::{Env, FileLock, FileSystem};
@@ -78,7 +81,6 @@ const PROGRESS_INTERVAL: u64 = 10_000;
 /// # Errors
 /// - `InvalidArgument`: `target` has files, or `source` holds nothing of a database; a comparator
 ///   is not known.
-/// - `NotSupported`: a family has timestamps.
 /// - `Busy`: the source is open elsewhere.
 /// - `IoError`: the source's own directory cannot be listed, or the target not written. Its files
 ///   are then removed.
@@ -389,6 +391,7 @@ impl Salvage<'_> {
         let order = InternalKeyComparator::new(family.comparator.clone());
         let tables = family.tables.iter().map(|(number, _)| *number);
         let temperature = self.families.history().common_temperature(tables);
+        let is_trusted = self.families.history().is_trusted;
         let sources = self.sources(&mut family, runs)?;
         let sizes: u64 = sources.iter().map(|(_, table)| table.size()).sum();
         let entries: u64 = sources.iter().map(|(_, table)| table.entries).sum();
@@ -402,12 +405,22 @@ impl Salvage<'_> {
                 family.name
             ));
         }
+        if family.stamps.low.is_none() && family.stamps.kind.kept_size() > 0 && !is_trusted {
+            self.report.note(format!(
+                "Family '{}' has timestamps, and the MANIFEST may have said from which on its history is complete.",
+                family.name
+            ));
+        }
         let writer = target.family(&family.name, &family.options, temperature)?;
-        let mut out = KeyWriter::new(writer, family.name.clone(), blobs, &mut self.report);
+        let name = (family.name.clone(), family.stamps.kind);
+        let mut out = KeyWriter::new(writer, name, blobs, &mut self.report);
         let (mut seen, start) = (0u64, self.at);
         while let Some((key, versions)) = merge.next_key(&mut |error| failures.lose(error, None)) {
             let before = std::mem::replace(&mut seen, merge.passed);
-            out.write(&key, versions, |version| family.cover(&key, version))?;
+            match timestamp::check_length(&key, family.stamps.kind.kept_size()) {
+                Ok(()) => out.write(&key, versions, |version| family.cover(&key, version))?,
+                Err(error) => failures.lose(error, None),
+            }
             if before / PROGRESS_INTERVAL != seen / PROGRESS_INTERVAL {
                 self.at.bytes_read = start.bytes_read
                     + (sizes as f64 * (seen as f64 / entries.max(1) as f64)) as u64;
@@ -416,7 +429,7 @@ impl Salvage<'_> {
             }
         }
         let KeyWriter { writer, counts, unclear, .. } = out;
-        writer.finish(family.has_own_options)?;
+        writer.finish(family.has_own_options, family.stamps.history_low())?;
         self.at = SalvageProgress {
             bytes_read: (start.bytes_read + sizes).min(self.at.bytes_total),
             records: start.records + counts.records,

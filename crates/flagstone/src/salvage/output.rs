@@ -9,12 +9,13 @@ use super::blobs::LargeBlob;
 use crate::base::compression::CompressionType;
 use crate::base::unique_id::session_identity;
 use crate::base::{
-    ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, FileNumber, InternalKey, Result,
-    SequenceNumber, Temperature, file_name,
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, FileNumber, InternalKey,
+    Result, SequenceNumber, Temperature, file_name,
 };
 use crate::blob::{BlobBuilderSettings, BlobFileBuilder, BlobIndex};
 use crate::db::{
-    compression_options, leveled_settings, table_builder_settings, table_temperatures,
+    compression_options, leveled_settings, strips_timestamps, table_builder_settings,
+    table_temperatures,
 };
 use crate::env::{Env, IoMode, Names, NewNames, WritableFile, hint_temperature};
 use crate::manifest::{
@@ -206,6 +207,11 @@ impl FamilyWriter<'_> {
         if is_full { self.finish_table() } else { Ok(()) }
     }
 
+    /// The order of the keys.
+    pub(super) fn comparator(&self) -> &Comparator {
+        &self.options.comparator
+    }
+
     /// Adds an entry.
     ///
     /// # Errors
@@ -316,7 +322,13 @@ impl FamilyWriter<'_> {
             return Ok(());
         };
         let now = self.target.env.clock.unix_seconds();
+        let stamps = summary.properties.timestamps();
+        let (min_timestamp, max_timestamp) =
+            stamps.map(|(min, max)| (min.to_vec(), max.to_vec())).unwrap_or_default();
         let file = FileMetadata {
+            min_timestamp,
+            max_timestamp,
+            user_timestamps_persisted: !strips_timestamps(&self.options),
             number: open.number,
             size: summary.size,
             smallest,
@@ -360,12 +372,17 @@ impl FamilyWriter<'_> {
         }
     }
 
-    /// Ends the family. Without options of its own it is told to keep its large values apart as
-    /// they were.
+    /// Ends the family, which can be read as of `history_low`, if it has timestamps and that is
+    /// known, and of newer ones. Without options of its own it is told to keep its large values
+    /// apart as they were.
     ///
     /// # Errors
     /// `IoError`.
-    pub(super) fn finish(mut self, has_own_options: bool) -> Result<()> {
+    pub(super) fn finish(
+        mut self,
+        has_own_options: bool,
+        history_low: Option<Vec<u8>>,
+    ) -> Result<()> {
         self.finish_table()?;
         for compression in self.blobs.keys().copied().collect::<Vec<_>>() {
             self.finish_blob(compression)?;
@@ -376,7 +393,8 @@ impl FamilyWriter<'_> {
             let compression = CompressionType::from_byte(compression);
             self.options.blob_compression_type = Some(compression.unwrap_or(CompressionType::None));
         }
-        if !self.edit.new_files.is_empty() {
+        if !self.edit.new_files.is_empty() || history_low.is_some() {
+            self.edit.full_history_ts_low = history_low;
             self.target.edits.push(self.edit);
         }
         self.target.families.push((self.name, self.options));

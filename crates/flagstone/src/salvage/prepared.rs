@@ -9,6 +9,7 @@ use super::logs::Refused;
 use crate::base::{ColumnFamilyId, Result, SequenceNumber};
 use crate::batch::{
     BatchIter, BatchSummary, BatchView, HEADER_SIZE, Operation, TransactionPolicy, WriteBatch,
+    commit_stamps,
 };
 use crate::wal::{SectionStep, Sections, Sharing};
 
@@ -17,6 +18,8 @@ use crate::wal::{SectionStep, Sections, Sharing};
 pub(super) struct PreparedOperations {
     sharing: Sharing,
     undecided: BTreeMap<Vec<u8>, Transaction>,
+    /// The timestamps as of which families were written, since they were last taken.
+    committed_stamps: BTreeSet<(ColumnFamilyId, Vec<u8>)>,
 }
 
 /// Operations with the numbers that they have together, if they have any yet.
@@ -34,21 +37,27 @@ impl PreparedOperations {
         self.sharing = Sharing::default();
     }
 
+    /// Takes the timestamps of commits, by the families that these wrote to.
+    pub(super) fn take_committed_stamps(&mut self) -> BTreeSet<(ColumnFamilyId, Vec<u8>)> {
+        std::mem::take(&mut self.committed_stamps)
+    }
+
     /// The names of those that were never decided.
     pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.undecided.keys().map(Vec::as_slice)
     }
 
-    /// Takes what a record writes: its plain operations, and those that it decides. Returns the
-    /// number behind it, and how many operations were wanted.
+    /// Takes what a record writes: its plain operations, and those that it decides, with the
+    /// timestamp of the commit in families for which `stamp_size` says a size. Returns the number
+    /// behind it, and how many operations were wanted.
     pub(super) fn read(
         &mut self,
-        batch: BatchView<'_>,
-        summary: BatchSummary,
+        (batch, summary): (BatchView<'_>, BatchSummary),
         follows: impl FnOnce() -> bool,
+        stamp_size: &dyn Fn(ColumnFamilyId) -> usize,
         take: &mut Take<'_>,
     ) -> Result<(SequenceNumber, u64), Refused> {
-        let Self { sharing, undecided } = self;
+        let Self { sharing, undecided, .. } = self;
         let known = |xid: &[u8]| undecided.get(xid).map(|transaction| transaction.are_shared);
         let are_shared =
             sharing.of(batch, summary, known, || Ok(follows())).map_err(Refused::Batch)?;
@@ -75,8 +84,13 @@ impl PreparedOperations {
                     runs.append(&mut section);
                     self.undecided.insert(xid.to_vec(), Transaction { are_shared, runs });
                 }
-                SectionStep::Commit { xid, .. } => {
-                    if let Some(transaction) = self.undecided.remove(xid) {
+                SectionStep::Commit { xid, timestamp } => {
+                    if let Some(mut transaction) = self.undecided.remove(xid) {
+                        if let Some(stamp) = timestamp {
+                            transaction.stamp(stamp, stamp_size).map_err(Refused::Batch)?;
+                            let written = transaction.families();
+                            self.committed_stamps.extend(written.map(|id| (id, stamp.to_vec())));
+                        }
                         let (next, wanted) = transaction.take(sections.next_sequence(), take)?;
                         sections.skip(next - sections.next_sequence());
                         taken += wanted;
@@ -124,6 +138,21 @@ impl PreparedFamilies {
 }
 
 impl Transaction {
+    /// Gives its keys the timestamp of the commit.
+    fn stamp(&mut self, stamp: &[u8], size_of: &dyn Fn(ColumnFamilyId) -> usize) -> Result<()> {
+        for (_, run) in &mut self.runs {
+            if let Some(stamped) = commit_stamps(run.as_view(), stamp, size_of)? {
+                *run = WriteBatch::from_bytes(stamped)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The families of its operations, which may come again.
+    fn families(&self) -> impl Iterator<Item = ColumnFamilyId> {
+        self.runs.iter().flat_map(|(_, run)| run.iter().flatten()).filter_map(|it| it.family())
+    }
+
     /// Takes its operations, with numbers from `next` on if they have none. Returns the number
     /// behind those, and how many were wanted.
     fn take(

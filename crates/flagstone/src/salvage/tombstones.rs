@@ -27,8 +27,8 @@ use std::sync::Arc;
 use super::choose::Version;
 use crate::base::range_tombstone::{Keep, RangeTombstoneRef};
 use crate::base::{
-    Comparator, FileNumber, FragmentedRangeTombstones, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
-    RangeTombstone, TruncatedRangeTombstones,
+    Comparator, FileNumber, FragmentedRangeTombstones, InternalKey, InternalKeyBuf,
+    MAX_SEQUENCE_NUMBER, RangeTombstone, SequenceNumber, TruncatedRangeTombstones,
 };
 use crate::sst::TableRemains;
 
@@ -42,7 +42,7 @@ struct OfTable {
 }
 
 /// What range tombstones do to a version of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cover {
     /// None lies over it that is newer.
     None,
@@ -107,6 +107,22 @@ impl Tombstones {
                     doubtful: flushed,
                     only_for_lost: flushed.is_some(),
                 });
+            }
+        }
+    }
+
+    /// Shows the sequence numbers and timestamps of those that lie over the place of a key, for
+    /// each table and WAL; and whether a version's lies below, and whether they count only for keys
+    /// that damage may have cost something.
+    pub(super) fn over(
+        &self,
+        place: InternalKey<'_>,
+        mut show: impl FnMut(&[SequenceNumber], &[u8], &dyn Fn(&Version) -> bool, bool),
+    ) {
+        for of_table in &self.of_tables {
+            if let Some(over) = of_table.tombstones.covering(place) {
+                let is_believed = |version: &Version| of_table.is_believed(version);
+                show(over.sequences, over.timestamps, &is_believed, of_table.only_for_lost);
             }
         }
     }

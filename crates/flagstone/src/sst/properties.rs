@@ -171,6 +171,11 @@ impl TableProperties {
         Some((found(name::TIMESTAMP_MIN)?, found(name::TIMESTAMP_MAX)?))
     }
 
+    /// Whether keys have the timestamps that their order has: a table that says nothing of it has.
+    pub fn has_timestamps(&self) -> bool {
+        self.number(name::TIMESTAMPS_PERSISTED).ok().flatten() != Some(0)
+    }
+
     /// The bytes of the timestamps that the table's keys end in, if it says so.
     pub fn timestamp_size(&self) -> Option<usize> {
         self.timestamps().map(|(oldest, _)| oldest.len())

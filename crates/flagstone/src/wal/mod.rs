@@ -48,5 +48,5 @@ pub use recovery::{
     missing_wal, replay,
 };
 pub use sections::{SectionCounts, Sections, Sharing, Step as SectionStep, is_plain};
-pub use stamps::StampedFamily;
+pub use stamps::{StampedFamily, Stamps};
 pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

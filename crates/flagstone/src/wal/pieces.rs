@@ -142,6 +142,9 @@ struct OneLog {
     looked_at: usize,
     timestamped: Option<ColumnFamilyId>,
     stamps: Stamps,
+    /// The same for records that prepare transactions: a family wants what it has flushed, once it
+    /// is committed.
+    stamps_of_prepared: Stamps,
 }
 
 impl OneLog {
@@ -158,7 +161,10 @@ impl OneLog {
             return what;
         };
         let record = &bytes[range.clone()];
-        let (range, fault) = match self.stamps.adapt(&self.reader, wal, record, families, wanted) {
+        let prepares = summary.has_transaction_markers;
+        let stamps = if prepares { &mut self.stamps_of_prepared } else { &mut self.stamps };
+        let wanted = |id, wal| prepares || wanted(id, wal);
+        let (range, fault) = match stamps.adapt(&self.reader, wal, record, families, wanted) {
             Ok(None) => (range, None),
             Ok(Some(changed)) => {
                 bytes.truncate(range.start);
@@ -209,6 +215,7 @@ impl PieceReader {
                 looked_at: 0,
                 timestamped: None,
                 stamps: Stamps::default(),
+                stamps_of_prepared: Stamps::default(),
             });
             let what = match log.reader.next_event() {
                 Ok(Event::Record(record)) => {

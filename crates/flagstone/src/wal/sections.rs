@@ -156,7 +156,9 @@ impl Sharing {
                     Operation::BeginPrepare(policy) => {
                         return Ok(*self.0.insert(policy != TransactionPolicy::WriteCommitted));
                     }
-                    Operation::Commit { xid } | Operation::Rollback { xid } => {
+                    Operation::Commit { xid }
+                    | Operation::CommitWithTimestamp { xid, .. }
+                    | Operation::Rollback { xid } => {
                         decided = decided.or_else(|| known(xid));
                     }
                     _ => {}

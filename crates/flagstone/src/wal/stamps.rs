@@ -22,10 +22,10 @@ pub struct StampedFamily {
 
 /// What a log's keys lack or have too much.
 #[derive(Default)]
-pub(super) struct Stamps {
+pub struct Stamps {
     /// How many families the log had told of when it was last looked at.
     looked_at: Option<usize>,
-    changes: Vec<(ColumnFamilyId, StampChange)>,
+    changes: Vec<(ColumnFamilyId, StampChange<'static>)>,
     refused: Option<Error>,
 }
 

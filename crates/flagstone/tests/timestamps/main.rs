@@ -7,4 +7,6 @@ mod memory_only;
 mod model;
 mod moving;
 mod referee;
+mod salvaged;
 mod stories;
+mod two_phase;

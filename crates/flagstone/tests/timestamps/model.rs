@@ -1,7 +1,7 @@
 //! A database whose keys end in timestamps beside a model of it: an ordered map from keys to all
 //! their versions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use flagstone::base::timestamp::from_u64;
 use flagstone::{
@@ -97,29 +97,52 @@ impl Model {
         Some((parts.join(&b","[..]), newest?))
     }
 
-    /// What a scan over history shows.
-    fn history(&self, from: u64, as_of: u64) -> Vec<(Vec<u8>, u64, Option<Vec<u8>>)> {
+    /// What a scan over history shows: operands and what they are merged with as one entry.
+    fn history(&self, from: u64, as_of: u64) -> Vec<Shown> {
         let mut shown = Vec::new();
         for key in self.versions.keys() {
-            let mut stamps = BTreeSet::new();
-            for version in self.seen(key, as_of) {
-                let is_first = stamps.insert(version.stamp);
-                if !is_first || version.stamp < from || self.is_covered(key, version, as_of) {
-                    continue;
-                }
-                shown.push((
-                    key.clone(),
-                    version.stamp,
+            let versions = self.seen(key, as_of);
+            let mut at = 0;
+            while let Some(newest) = versions.get(at).filter(|it| it.stamp >= from) {
+                let mut operands = Vec::new();
+                let mut last = newest;
+                let value = loop {
+                    let Some(version) = versions.get(at) else { break None };
+                    if self.is_covered(key, version, as_of) {
+                        last = version;
+                        break None;
+                    }
+                    last = version;
                     match &version.change {
-                        Change::Put(value) => Some(value.clone()),
-                        Change::Delete => None,
-                        Change::Merge(_) => unreachable!("histories are without operands"),
-                    },
-                ));
+                        Change::Put(value) => break Some(value),
+                        Change::Delete => break None,
+                        Change::Merge(operand) => operands.push(operand),
+                    }
+                    at += 1;
+                };
+                let is_hidden = operands.is_empty() && self.is_covered(key, newest, as_of);
+                let is_deletion = operands.is_empty() && newest.change == Change::Delete;
+                if !is_hidden {
+                    let parts = value.into_iter().chain(operands.into_iter().rev());
+                    let merged = parts.map(Vec::as_slice).collect::<Vec<_>>().join(&b","[..]);
+                    shown.push((key.clone(), newest.stamp, (!is_deletion).then_some(merged)));
+                }
+                // What is older under the same timestamp is overwritten.
+                at = versions.partition_point(|it| it.stamp >= last.stamp);
             }
         }
         shown
     }
+}
+
+/// An entry of a scan over history: a key, its timestamp and its value, unless it is deleted.
+type Shown = (Vec<u8>, u64, Option<Vec<u8>>);
+
+fn entry_of(cursor: &mut Cursor) -> Option<Shown> {
+    cursor.valid().then(|| {
+        let value = (!cursor.is_deletion()).then(|| cursor.value().unwrap().to_vec());
+        (cursor.key().to_vec(), as_number(cursor.timestamp()), value)
+    })
 }
 
 struct World {
@@ -293,24 +316,27 @@ impl World {
                 (found, known) => found == known,
             };
             assert!(is_same, "{} as of {as_of}: {found:?}, not {wanted:?}", key.escape_ascii());
-            expected.extend(wanted.map(|(value, _)| (key.clone(), value)));
+            expected.extend(
+                wanted
+                    .zip(found)
+                    .map(|((value, _), (_, stamp))| (key.clone(), as_number(&stamp), Some(value))),
+            );
         }
         if self.is_reverse {
             expected.reverse();
         }
         let view = family.as_of(from_u64(as_of));
-        let shown: Vec<_> = view.iter().map(|entry| entry.unwrap()).collect();
-        assert_eq!(shown, expected, "forward as of {as_of}");
-        let mut back: Vec<_> = view.iter().rev().map(|entry| entry.unwrap()).collect();
-        back.reverse();
-        assert_eq!(back, expected, "backward as of {as_of}");
+        let values =
+            || expected.iter().map(|(key, _, value)| (key.clone(), value.clone().unwrap()));
+        let shown = view.iter().map(|entry| entry.unwrap());
+        assert!(shown.eq(values()), "forward as of {as_of}");
+        let back = view.iter().rev().map(|entry| entry.unwrap());
+        assert!(back.eq(values().rev()), "backward as of {as_of}");
         let keys: Vec<_> = model.versions.keys().cloned().collect();
         let values: Vec<_> = view.get_many(&keys).unwrap();
         assert_eq!(values.iter().flatten().count(), expected.len());
         self.wander(&options, &expected);
-        if !self.merges {
-            self.check_history(as_of);
-        }
+        self.check_history(as_of);
     }
 
     fn check_history(&mut self, as_of: u64) {
@@ -329,31 +355,28 @@ impl World {
             expected.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.cmp(&a.1)));
         }
         let mut cursor = family.cursor(&options).unwrap();
-        let entry = |cursor: &mut Cursor| {
-            let value = (!cursor.is_deletion()).then(|| cursor.value().unwrap().to_vec());
-            (cursor.key().to_vec(), as_number(cursor.timestamp()), value)
-        };
         let mut shown = Vec::new();
         cursor.seek_to_first();
-        while cursor.valid() {
-            shown.push(entry(&mut cursor));
+        while let Some(entry) = entry_of(&mut cursor) {
+            shown.push(entry);
             cursor.next();
         }
         cursor.status().unwrap();
         assert_eq!(shown, expected, "history from {from} to {as_of}");
         let mut back = Vec::new();
         cursor.seek_to_last();
-        while cursor.valid() {
-            back.push(entry(&mut cursor));
+        while let Some(entry) = entry_of(&mut cursor) {
+            back.push(entry);
             cursor.prev();
         }
         cursor.status().unwrap();
         back.reverse();
         assert_eq!(back, expected, "history back from {as_of} to {from}");
+        self.wander(&options, &expected);
     }
 
     /// A cursor that seeks and turns.
-    fn wander(&mut self, options: &ReadOptions, expected: &[(Vec<u8>, Vec<u8>)]) {
+    fn wander(&mut self, options: &ReadOptions, expected: &[Shown]) {
         let mut cursor = self.family().cursor(options).unwrap();
         let is_reverse = self.is_reverse;
         let mut at: Option<usize> = None;
@@ -372,19 +395,14 @@ impl World {
                 }
                 (4, _) => {
                     cursor.seek(&target);
-                    expected.iter().position(|(key, _)| order(key).is_ge())
+                    expected.iter().position(|(key, ..)| order(key).is_ge())
                 }
                 _ => {
                     cursor.seek_for_prev(&target);
-                    expected.iter().rposition(|(key, _)| order(key).is_le())
+                    expected.iter().rposition(|(key, ..)| order(key).is_le())
                 }
             };
-            let shown = if cursor.valid() {
-                Some((cursor.key().to_vec(), cursor.value().unwrap().to_vec()))
-            } else {
-                None
-            };
-            assert_eq!(shown, at.map(|at| expected[at].clone()));
+            assert_eq!(entry_of(&mut cursor), at.map(|at| expected[at].clone()));
         }
     }
 }

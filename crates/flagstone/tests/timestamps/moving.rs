@@ -4,8 +4,6 @@ use std::path::Path;
 
 use flagstone::backup::{BackupEngine, BackupEngineOptions, CreateBackupOptions};
 use flagstone::base::timestamp::from_u64;
-use flagstone::db::salvage;
-use flagstone::options::Options;
 use flagstone::{
     Code, Comparator, Db, ImportColumnFamilyOptions, SstFileWriter, SstFileWriterOptions,
 };
@@ -99,17 +97,5 @@ fn tables_without_their_timestamps_are_not_made_or_taken_in() {
     assert_eq!(refused.code(), Code::NotSupported, "{refused}");
     options.family.persist_user_defined_timestamps = false;
     let refused = SstFileWriter::create(&table, &options).map(drop).unwrap_err();
-    assert_eq!(refused.code(), Code::NotSupported, "{refused}");
-}
-
-#[test]
-fn a_database_with_timestamps_is_not_salvaged() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    let db = open(&at("db"), true);
-    fill(&db);
-    drop(db);
-    let refused = salvage(&at("db"), &at("saved"), &Options::default(), &[], &mut |_| {});
-    let refused = refused.map(drop).unwrap_err();
     assert_eq!(refused.code(), Code::NotSupported, "{refused}");
 }

@@ -2,8 +2,8 @@
 
 use flagstone::base::timestamp::from_u64;
 use flagstone::{
-    BottommostLevelCompaction, Code, CompactRangeOptions, Comparator, Db, Error, ReadOptions,
-    SstFileWriter, SstFileWriterOptions, TransactionDbOptions, WriteBatch,
+    BottommostLevelCompaction, Code, CompactRangeOptions, Comparator, Cursor, Db, Error,
+    ReadOptions, SstFileWriter, SstFileWriterOptions, TransactionDbOptions, WriteBatch,
 };
 
 fn open(path: &std::path::Path) -> Db {
@@ -206,9 +206,6 @@ fn a_transaction_is_written_as_of_its_commit_timestamp() {
     refused(first.commit(), "call set_commit_timestamp first");
     first.set_commit_timestamp(b"four");
     refused(first.commit(), "have 8");
-    first.set_name("first").unwrap();
-    let unprepared = first.prepare().unwrap_err();
-    assert_eq!(unprepared.code(), Code::NotSupported, "{unprepared}");
     // A key is locked, whatever its timestamp.
     let locked = stamped.put_with_timestamp("a", from_u64(20), "locked out").unwrap_err();
     assert_eq!(locked.code(), Code::TimedOut, "{locked}");
@@ -288,4 +285,75 @@ fn history_is_trimmed_when_a_database_is_opened_so() {
     assert_eq!(keys(15), ["1=1", "a=1"]);
     assert_eq!(stamped.newest_timestamp().unwrap().unwrap(), from_u64(20));
     assert_eq!(db.column_family("plain").unwrap().get("p").unwrap().unwrap(), "stays");
+}
+
+/// The entries that RocksDB 11.8.1 shows going forward, and their reverse going back (it does not
+/// merge there).
+#[test]
+fn history_shows_operands_and_what_they_are_merged_with_as_one_entry() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = Db::builder(directory.path())
+        .column_family("stamped", |family| {
+            family.comparator = Comparator::BytewiseU64Ts;
+            family.set("merge_operator", "stringappend").unwrap();
+        })
+        .open()
+        .unwrap();
+    let stamped = db.column_family("stamped").unwrap();
+    let put = |key, stamp, value| stamped.put_with_timestamp(key, from_u64(stamp), value).unwrap();
+    let delete = |key, stamp| stamped.delete_with_timestamp(key, from_u64(stamp)).unwrap();
+    let merge =
+        |key, stamp, value| stamped.merge_with_timestamp(key, from_u64(stamp), value).unwrap();
+    put("a", 1, "p1");
+    merge("a", 2, "m2");
+    merge("a", 3, "m3");
+    delete("b", 1);
+    merge("b", 2, "m2");
+    put("b", 3, "p3");
+    merge("b", 4, "m4");
+    put("c", 5, "p5");
+    for (stamp, value) in [(1, "m1"), (2, "m2"), (2, "m2b"), (3, "m3")] {
+        merge("d", stamp, value);
+    }
+    put("f", 1, "p1");
+    delete("f", 2);
+    merge("f", 3, "m3");
+    let expected = [
+        ("a", 3, "p1,m2,m3"),
+        ("b", 4, "p3,m4"),
+        ("b", 2, "m2"),
+        ("c", 5, "p5"),
+        ("d", 3, "m1,m2,m2b,m3"),
+        ("f", 3, "m3"),
+        ("f", 1, "p1"),
+    ];
+    let from_1 = ReadOptions { iter_start_ts: Some(from_u64(1).into()), ..as_of(9) };
+    for is_flushed in [false, true] {
+        let mut cursor = stamped.cursor(&from_1).unwrap();
+        let shows = |cursor: &mut Cursor, (key, stamp, value): (&str, u64, &str)| {
+            assert_eq!(cursor.key(), key.as_bytes());
+            assert_eq!(cursor.timestamp(), from_u64(stamp));
+            assert_eq!(cursor.value().unwrap(), value.as_bytes(), "{key}@{stamp}, {is_flushed}");
+        };
+        cursor.seek_to_first();
+        for entry in expected {
+            shows(&mut cursor, entry);
+            cursor.next();
+        }
+        assert!(!cursor.valid());
+        cursor.status().unwrap();
+        cursor.seek_to_last();
+        for entry in expected.into_iter().rev() {
+            shows(&mut cursor, entry);
+            cursor.prev();
+        }
+        assert!(!cursor.valid());
+        cursor.status().unwrap();
+        stamped.flush().unwrap();
+    }
+    // A value below the oldest timestamp shown is merged with all the same.
+    let from_3 = ReadOptions { iter_start_ts: Some(from_u64(3).into()), ..as_of(3) };
+    let mut cursor = stamped.cursor(&from_3).unwrap();
+    cursor.seek("a");
+    assert_eq!(cursor.value().unwrap(), b"p1,m2,m3");
 }

@@ -3,10 +3,11 @@
 //! 1. A prepared section is kept in memory, under the name of its transaction, until the
 //!    transaction is decided or the WALs end. So RocksDB does, and whoever prepared it did.
 //! 2. At the commit its operations are applied, with the numbers that follow in the record of the
-//!    commit. Operations that had numbers from the beginning (write-prepared, write-unprepared) all
-//!    get that of the commit, so that numbers ascend as tables are written on the way: nobody else
-//!    has written their keys meanwhile. If that number cannot be shared, they keep their own. A
-//!    family whose tables may have them already does not get them again.
+//!    commit, and its timestamp, if that has one. Operations that had numbers from the beginning
+//!    (write-prepared, write-unprepared) all get that of the commit, so that numbers ascend as
+//!    tables are written on the way: nobody else has written their keys meanwhile. If that number
+//!    cannot be shared, they keep their own. A family whose tables may have them already does not
+//!    get them again.
 //! 3. At the rollback they are forgotten. That of a write-prepared transaction also writes what was
 //!    there before, for what tables have.
 //! 4. What is undecided at the end stays prepared. What a write-prepared transaction has written
@@ -19,17 +20,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::base::{Error, FileNumber, Remedy, Result, SequenceNumber, file_name};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, file_name};
 use crate::batch::{
     BatchIter, BatchSummary, BatchView, HEADER_SIZE, Operation, TRANSACTION_NAME_MAX,
-    TransactionPolicy, WriteBatch,
+    TransactionPolicy, WriteBatch, commit_stamps,
 };
 use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::settings::strips_timestamps;
 use crate::env::{IoMode, RandomAccessFile};
 use crate::options::Options;
 use crate::wal::{
-    DamageKind, Event, Reader, RecoveryMode, SectionStep, Sections, Sharing, is_plain,
-    shares_numbers,
+    DamageKind, Event, Reader, RecoveryMode, SectionStep, Sections, Sharing, StampedFamily, Stamps,
+    is_plain, shares_numbers,
 };
 
 /// The most bytes that undecided transactions may take: a compressed WAL may hold more than there
@@ -84,12 +87,13 @@ pub(in crate::db) struct MarkedRecord<'a> {
 pub(in crate::db) enum Due<'a> {
     Operation(Operation<'a>, SequenceNumber),
     /// A batch whose operations have numbers from this one on, or share it, for families that need
-    /// what this WAL has.
+    /// what this WAL has. Keys with timestamps get that of the commit.
     Run {
         batch: &'a Arc<Vec<u8>>,
         wal: FileNumber,
         first: SequenceNumber,
         is_shared: bool,
+        timestamp: Option<&'a [u8]>,
     },
 }
 
@@ -172,14 +176,15 @@ impl Prepared {
                     let own = (are_shared && !is_taken).then(|| next.saturating_sub(1));
                     is_taken = false;
                     let Some(transaction) = self.take(xid) else { continue };
-                    if timestamp.is_some() {
-                        let message = "a transaction is committed with a user timestamp";
-                        return Err(Error::not_supported(message).into());
-                    }
-                    if transaction.shares_numbers() {
+                    if !transaction.shares_numbers() {
+                        let place = (record.wal, next);
+                        sections.skip(transaction.apply(place, timestamp, apply)?);
+                    } else if timestamp.is_none() {
                         transaction.apply_shared(own, apply)?;
                     } else {
-                        sections.skip(transaction.apply(record.wal, next, apply)?);
+                        let message = "a transaction whose writes were in memtables before its \
+                                       commit is committed with a user timestamp";
+                        return Err(Error::not_supported(message).into());
                     }
                 }
                 SectionStep::Rollback { xid } => {
@@ -322,13 +327,14 @@ impl Transaction {
     /// how many numbers that took.
     fn apply(
         &self,
-        wal: FileNumber,
-        next: SequenceNumber,
+        (wal, next): (FileNumber, SequenceNumber),
+        timestamp: Option<&[u8]>,
         apply: &mut ApplyDue<'_>,
     ) -> Result<u64, Refused> {
         let mut taken = 0;
         for Run { batch, .. } in &self.runs {
-            taken += apply(Due::Run { batch, wal, first: next + taken, is_shared: false })?;
+            let first = next + taken;
+            taken += apply(Due::Run { batch, wal, first, is_shared: false, timestamp })?;
         }
         Ok(taken)
     }
@@ -352,7 +358,8 @@ impl Transaction {
         let number = number.filter(|_| are_distinct);
         for Run { wal, batch, sequence } in &self.runs {
             let first = number.or(*sequence).unwrap_or_default();
-            apply(Due::Run { batch, wal: *wal, first, is_shared: true })?;
+            let wal = *wal;
+            apply(Due::Run { batch, wal, first, is_shared: true, timestamp: None })?;
         }
         Ok(())
     }
@@ -367,6 +374,8 @@ impl DbInner {
     /// damage there is nobody's loss. `NotSupported`, `IoError`.
     pub(in crate::db) fn prepared_in(&self, wals: &[FileNumber]) -> Result<Prepared> {
         let (mut prepared, settings) = (Prepared::default(), self.context.settings.load_full());
+        let families: Vec<_> = self.tree.families.read().values().cloned().collect();
+        let stamped = stamped_families(families.iter());
         for number in wals {
             let path = file_name::wal(&self.context.wal_directory, *number);
             let file = match self.context.env.fs.open_random_access(&path, IoMode::Buffered) {
@@ -376,6 +385,7 @@ impl DbInner {
                 Err(error) => return Err(error),
             };
             let mut reader = Reader::new(file.clone(), *number);
+            let mut stamps = Stamps::default();
             loop {
                 match reader.next_event()? {
                     Event::End => break,
@@ -391,16 +401,46 @@ impl DbInner {
                     continue;
                 }
                 let offset = reader.record_offset();
+                let at = |error: Error| error.at(&path).at_offset(offset);
+                let adapted = stamps.adapt(&reader, *number, batch.data(), &stamped, |_, _| true);
+                let adapted = adapted.map_err(at)?;
+                let batch = adapted.as_deref().map_or(Ok(batch), BatchView::parse)?;
                 let record = MarkedRecord { wal: *number, offset, batch, summary };
                 let read = prepared.read(record, || Ok(file.clone()), &mut |_| Ok(0));
                 read.map_err(|refused| match refused {
-                    Refused::Record(error) => error.at(&path).at_offset(offset),
+                    Refused::Record(error) => at(error),
                     Refused::Elsewhere(error) => error,
                 })?;
             }
         }
         Ok(prepared)
     }
+}
+
+/// The families whose keys end in timestamps.
+pub(in crate::db) fn stamped_families<'a>(
+    families: impl Iterator<Item = &'a Arc<Family>>,
+) -> Vec<StampedFamily> {
+    let stamped = families.map(|family| StampedFamily {
+        family: family.id,
+        size: family.order.timestamp_size(),
+        are_always_there: !strips_timestamps(&family.options.load()),
+    });
+    stamped.filter(|stamped| stamped.size > 0).collect()
+}
+
+/// A batch that was prepared, with the timestamp of its commit, if that has one.
+///
+/// # Errors
+/// As [`commit_stamps`].
+pub(in crate::db) fn stamped_run(
+    batch: &Arc<Vec<u8>>,
+    timestamp: Option<&[u8]>,
+    size_of: impl Fn(ColumnFamilyId) -> usize,
+) -> Result<Arc<Vec<u8>>> {
+    let Some(timestamp) = timestamp else { return Ok(batch.clone()) };
+    let stamped = commit_stamps(BatchView::parse(batch)?, timestamp, size_of)?;
+    Ok(stamped.map_or_else(|| batch.clone(), Arc::new))
 }
 
 /// Whether what was prepared may be lost to damage, which is not how logs end.

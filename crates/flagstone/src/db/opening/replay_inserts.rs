@@ -36,9 +36,10 @@ use crate::blob::visit_references;
 use crate::db::DbInner;
 use crate::db::budget::memtable_bytes_max;
 use crate::db::family::Family;
-use crate::db::opening::prepared::{Due, MarkedRecord, Prepared, Refused};
+use crate::db::opening::prepared::{
+    Due, MarkedRecord, Prepared, Refused, stamped_families, stamped_run,
+};
 use crate::db::opening::replayed::ReplayedTables;
-use crate::db::settings::strips_timestamps;
 use crate::env::{IoMode, Join};
 use crate::iter::lookup::locate_value;
 use crate::manifest::VersionEdit;
@@ -91,12 +92,12 @@ impl Targets {
 
     /// The families whose keys end in timestamps.
     pub(in crate::db) fn stamped(&self) -> Vec<StampedFamily> {
-        let stamped = self.all.iter().map(|target| StampedFamily {
-            family: target.family.id,
-            size: target.family.order.timestamp_size(),
-            are_always_there: !strips_timestamps(&target.family.options.load()),
-        });
-        stamped.filter(|stamped| stamped.size > 0).collect()
+        stamped_families(self.all.iter().map(|target| &target.family))
+    }
+
+    /// The bytes of a timestamp of the family of that number; 0 if it has none, or is not here.
+    fn stamp_size(&self, id: ColumnFamilyId) -> usize {
+        self.by_id.get(&id).map_or(0, |&index| self.all[index].family.order.timestamp_size())
     }
 
     #[inline]
@@ -274,7 +275,9 @@ impl Inserts {
                 self.use_piece(record.piece)?;
                 Ok(u64::from(self.apply_one(&operation, sequence, wal, record.piece)?))
             }
-            Due::Run { batch, wal, first, is_shared } => {
+            Due::Run { batch, wal, first, is_shared, timestamp } => {
+                let batch =
+                    &stamped_run(batch, timestamp, |id| self.shared.targets.stamp_size(id))?;
                 let view = BatchView::parse(batch)?;
                 let run = ReplayRecord { batch: view, wal, piece: batch, ..*record };
                 Ok(self.apply_all(&mut view.iter(), first, is_shared, &run)? - first)

@@ -123,6 +123,11 @@ impl Tree {
         }
     }
 
+    /// The bytes of a timestamp of the family of that number; 0 if it has none, or is gone.
+    pub(super) fn stamp_size(&self, id: ColumnFamilyId) -> usize {
+        self.families.read().get(&id).map_or(0, |family| family.order.timestamp_size())
+    }
+
     /// The state itself.
     #[cfg(test)]
     pub(in crate::db) fn lock(&self) -> MutexGuard<'_, State> {

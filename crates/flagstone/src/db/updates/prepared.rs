@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::{Error, FileNumber, Result, SequenceNumber};
-use crate::batch::{BatchView, TransactionPolicy, WriteBatch};
+use crate::batch::{BatchView, TransactionPolicy, WriteBatch, commit_stamps};
 use crate::db::DbInner;
 use crate::db::updates::{ignoring_absence, open_wal, readable_wals};
 use crate::wal::{Event, SectionStep, Sections};
@@ -53,7 +53,7 @@ impl PreparedSections {
                 SectionStep::EndSection { xid, .. } => {
                     self.0.insert(xid.to_vec(), std::mem::take(&mut section));
                 }
-                SectionStep::Commit { xid, .. } => {
+                SectionStep::Commit { xid, timestamp } => {
                     let prepared = match self.0.remove(xid) {
                         Some(prepared) => Some(prepared),
                         None => find(inner, xid, record)?,
@@ -61,12 +61,19 @@ impl PreparedSections {
                     // If it is gone, what follows begins behind it.
                     let Some(prepared) = prepared else { continue };
                     sections.skip(u64::from(prepared.count()));
-                    written.append(&prepared)?;
+                    let stamped = timestamp.map(|stamp| {
+                        commit_stamps(prepared.as_view(), stamp, |id| inner.tree.stamp_size(id))
+                    });
+                    match stamped.transpose()?.flatten() {
+                        Some(stamped) => written.append(&WriteBatch::from_bytes(stamped)?)?,
+                        None => written.append(&prepared)?,
+                    }
                 }
                 SectionStep::Rollback { xid } => drop(self.0.remove(xid)),
             }
         }
-        Ok((written, sections.next_sequence()))
+        // As bytes, which do not tell which keys end in timestamps.
+        Ok((WriteBatch::from_bytes(written.into_bytes())?, sections.next_sequence()))
     }
 }
 

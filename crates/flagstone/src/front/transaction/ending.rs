@@ -121,9 +121,9 @@ impl Transaction {
     /// [`Transaction::commit`] no longer fails for a conflict. Nothing can be changed afterwards.
     ///
     /// A prepared transaction outlives the process: [`TransactionDb::prepared_transactions`]
-    /// returns it after the next opening. Its locks are held until it is committed or rolled back;
-    /// dropping the handle does neither. That WAL and all later ones are kept for as long, and each
-    /// opening reads them.
+    /// returns it after the next opening; a timestamp for its commit can be set then. Its locks are
+    /// held until it is committed or rolled back; dropping the handle does neither. That WAL and
+    /// all later ones are kept for as long, and each opening reads them.
     ///
     /// ```
     /// # use flagstone::TransactionDb;
@@ -177,12 +177,6 @@ impl Transaction {
         let name = locks.name().ok_or_else(|| {
             Error::invalid_argument("give the transaction a name before it is prepared")
         })?;
-        if stamps::writes_timestamps(self) {
-            return Err(Error::not_supported(
-                "a transaction that writes to a column family with timestamps cannot be prepared; \
-                 commit it",
-            ));
-        }
         if !self.batch.streamed().all().is_empty() {
             return Err(Error::not_supported(
                 "a transaction with a large value that was put in pieces cannot be prepared; commit \
@@ -190,10 +184,11 @@ impl Transaction {
             ));
         }
         self.tracked.families().try_for_each(ColumnFamily::check_alive)?;
+        let batch = stamps::batch_to_prepare(self)?;
         locks.begin_commit()?;
         let owner = locks.owner.clone();
         TwoPhase::of(self.db.engine())
-            .prepare(options, name, self.batch.batch().clone())
+            .prepare(options, name, batch)
             .inspect_err(|_| owner.resume())?;
         locks.owner.set_prepared();
         self.state = TransactionState::Prepared;
@@ -211,7 +206,8 @@ impl Transaction {
     /// Commits what is prepared.
     pub(super) fn commit_prepared(&mut self, options: &WriteOptions) -> Result<()> {
         let name = self.name().unwrap_or_default();
-        TwoPhase::of(self.db.engine()).commit(options, name, &self.commit_time)?;
+        let (beside, timestamp) = (&self.commit_time, self.stamps.commit.as_deref());
+        TwoPhase::of(self.db.engine()).commit_as_of(options, name, beside, timestamp)?;
         self.end(TransactionState::Committed);
         Ok(())
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::base::{Error, Result, key_in_words};
+use crate::base::{Error, Result, key_in_words, timestamp};
 use crate::batch::{Operation, WriteBatch};
 use crate::db::TwoPhase;
 use crate::front::database::Db;
@@ -97,6 +97,7 @@ pub(in crate::front) fn lock_prepared(engine: &Engine, locking: &Arc<Locking>) -
                     continue;
                 };
                 let Some(family) = families.get(&id) else { continue };
+                let key = timestamp::strip(key, family.comparator().timestamp_size());
                 tracked.open(family, || Ok::<_, Error>(engine.lock_table(locking, id)))?;
                 if tracked.count(id, key, Use::Write) {
                     continue;
@@ -122,16 +123,19 @@ fn indexed(engine: &Engine, operations: &WriteBatch) -> Result<WriteBatchWithInd
     for operation in operations.iter() {
         let operation = operation?;
         let Some(family) = operation.family().and_then(|id| families.get(&id)) else { continue };
+        let bare = |key| timestamp::strip(key, family.comparator().timestamp_size());
         match operation {
-            Operation::Put { key, value, .. } => batch.put(family, key, value)?,
-            Operation::TimedPut { key, timed, .. } => batch.put(family, key, timed.value())?,
+            Operation::Put { key, value, .. } => batch.put(family, bare(key), value)?,
+            Operation::TimedPut { key, timed, .. } => {
+                batch.put(family, bare(key), timed.value())?
+            }
             Operation::PutEntity { key, entity, .. } => {
                 batch.put_encoded_entity(family, key, entity)?
             }
-            Operation::Delete { key, .. } => batch.delete(family, key)?,
-            Operation::SingleDelete { key, .. } => batch.single_delete(family, key)?,
+            Operation::Delete { key, .. } => batch.delete(family, bare(key))?,
+            Operation::SingleDelete { key, .. } => batch.single_delete(family, bare(key))?,
             Operation::Merge { key, operand, .. } => {
-                batch.merge_unresolved(family, key, operand)?
+                batch.merge_unresolved(family, bare(key), operand)?
             }
             // Read by the commit alone.
             _ => {}

@@ -64,6 +64,34 @@ pub(super) fn writes_timestamps(transaction: &Transaction) -> bool {
             .any(|id| families.iter().any(|family| family.id() == id && is_stamped(family)))
 }
 
+/// What is prepared: keys of families with timestamps get the least one, until the commit.
+///
+/// # Errors
+/// `InvalidArgument` for families whose timestamps have different sizes.
+pub(super) fn batch_to_prepare(transaction: &Transaction) -> Result<WriteBatch> {
+    let mut batch = transaction.batch.batch().clone();
+    if !writes_timestamps(transaction) {
+        return Ok(batch);
+    }
+    let families = transaction.db.engine().column_families();
+    let size_of = |id| {
+        let family = families.iter().find(|family| family.id() == id);
+        family.map_or(0, |family| family.comparator().timestamp_size())
+    };
+    let written = batch.iter().flatten().filter_map(|one| one.family());
+    let mut sizes: Vec<_> = written.map(size_of).filter(|size| *size > 0).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let [size] = sizes[..] else {
+        return Err(Error::invalid_argument(
+            "the transaction writes to column families whose timestamps have different sizes; \
+             prepare one transaction for each size",
+        ));
+    };
+    batch.set_timestamps(vec![0; size], size_of)?;
+    Ok(batch)
+}
+
 /// What is written: keys of families with timestamps get that of the commit. `None` if there
 /// are none.
 ///

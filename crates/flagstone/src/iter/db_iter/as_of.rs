@@ -3,7 +3,9 @@
 //! - *As of a timestamp* all versions of a key are one key, of which the newest version counts that
 //!   is neither newer than the timestamp nor than the snapshot.
 //! - *Over history* each timestamp of a key, down to the oldest that is asked for, is a key of its
-//!   own, and deletions are shown.
+//!   own, and deletions are shown. Operands and what they are merged with, under whatever
+//!   timestamps, are one entry, shown under the timestamp of the newest operand. A deletion below
+//!   operands is not shown.
 
 use std::ops::ControlFlow;
 
@@ -11,8 +13,8 @@ use super::super::lookup::check_value;
 use super::super::tombstones::Towards;
 use super::{DbIter, type_of};
 use crate::base::{
-    Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
-    MAX_SEQUENCE_NUMBER, Result, SequenceNumber, ValueType, timestamp,
+    InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
+    Result, SequenceNumber, ValueType, timestamp,
 };
 use crate::iter::ValueResolver;
 use crate::memtable::MemTable;
@@ -149,8 +151,36 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Whether the timestamp and the sequence number of the entry lie within what the scan sees.
     #[inline]
     pub(super) fn is_visible(&self) -> bool {
+        self.is_merged_with() && (self.settings.as_of.is_none() || !self.is_too_old())
+    }
+
+    /// Whether the entry is part of what newer operands are merged with: a scan over history sees
+    /// it even if its timestamp is too old to be shown.
+    #[inline]
+    fn is_merged_with(&self) -> bool {
         self.inner.head().sequence() <= self.settings.snapshot
-            && (self.settings.as_of.is_none() || !self.is_too_new() && !self.is_too_old())
+            && (self.settings.as_of.is_none() || !self.is_too_new())
+    }
+
+    /// Whether the entry counts that comes after the versions collected so far, newest first.
+    #[inline]
+    pub(super) fn is_collected(&self) -> bool {
+        if self.versions.exist() { self.is_merged_with() } else { self.is_visible() }
+    }
+
+    /// Whether the merged cursor, which must be valid, stands on a version that may be collected:
+    /// one of the saved key, or over history, under operands, one with an older timestamp.
+    #[inline]
+    pub(super) fn is_below_collected(&self) -> bool {
+        self.on_saved_key()
+            || self.is_over_history()
+                && self.versions.exist()
+                && self.is_version_of(&self.saved.key)
+    }
+
+    /// Whether the merged cursor stands on a version of a key, under whatever timestamp.
+    fn is_version_of(&self, stored: &[u8]) -> bool {
+        self.settings.comparator.compare_keys(self.inner.key().user_key(), stored).is_eq()
     }
 
     /// Whether two stored keys are one key for the scan.
@@ -236,18 +266,73 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         }
     }
 
-    /// Refuses an operand in a scan over history: what it is merged with lies under other
-    /// timestamps.
-    ///
-    /// # Errors
-    /// `NotSupported`.
-    pub(super) fn check_not_over_history(&self) -> Result<()> {
-        if !self.is_over_history() {
+    /// Before a scan over history leaves what it shows towards older versions: they begin behind
+    /// the last entry that the value is made of.
+    pub(super) fn leave_shown_versions(&mut self) {
+        if self.is_over_history()
+            && let Some(last) = self.versions.last_key()
+        {
+            self.saved.key.clear();
+            self.saved.key.extend_from_slice(last);
+        }
+    }
+
+    /// Coming back to the saved key in a scan over history, whose own versions were gathered:
+    /// collects what its operands are merged with, unless it is itself part of what newer operands
+    /// are merged with. Whether it is shown.
+    pub(super) fn collect_back(&mut self) -> Result<bool> {
+        if self.is_under_operands()? {
+            return Ok(false);
+        }
+        if self.versions.have_operands() {
+            self.gather_from_newest()?;
+        }
+        Ok(true)
+    }
+
+    /// Whether what is visible under the next newer timestamp of the saved key are operands only,
+    /// so that they are merged with it. Leaves the merged cursor before the saved key.
+    fn is_under_operands(&mut self) -> Result<bool> {
+        let mut has_moved = false;
+        let mut decided = None;
+        let mut newer: Option<Vec<u8>> = None;
+        let mut operands = 0;
+        while self.inner.valid() && self.is_version_of(&self.saved.key) && !self.is_too_new() {
+            let user_key = self.inner.key().user_key();
+            if !newer.as_ref().is_some_and(|newer| self.is_same_key(newer, user_key)) {
+                if operands > 0 {
+                    break;
+                }
+                newer = Some(user_key.to_vec());
+            }
+            if self.is_merged_with() {
+                let is_operand = type_of(&self.inner)? == ValueType::Merge;
+                if !is_operand || self.is_covered(Towards::Earlier)? {
+                    decided = Some(false);
+                    break;
+                }
+                operands += 1;
+            }
+            self.inner.prev();
+            has_moved = true;
+        }
+        self.inner.status()?;
+        if has_moved {
+            self.seek_inner_before_saved_key();
+        }
+        // The last question may have been about an earlier key in this same direction.
+        self.tombstones.reset();
+        self.step.covered_run = 0;
+        Ok(decided.unwrap_or(operands > 0))
+    }
+
+    /// In a scan over history a deletion ends what operands are merged with, or is shown.
+    pub(super) fn collect_deletion(&mut self) -> Result<()> {
+        if self.versions.exist() {
+            self.note_version();
             return Ok(());
         }
-        Err(Error::not_supported(
-            "a scan with iter_start_ts met a merge operand; read the key as of single timestamps instead",
-        ))
+        self.show_deletion()
     }
 
     /// In a scan over history a deletion is shown as a value that is empty.

@@ -54,6 +54,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             if !self.inner.valid() {
                 self.inner.status()?;
             }
+            if self.versions.exist() && self.is_over_history() && !self.collect_back()? {
+                continue;
+            }
             if self.versions.exist() {
                 self.report_run(&run, &self.saved.key);
                 return Ok(true);
@@ -104,7 +107,6 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     }
                     ValueType::Merge => {
                         perf::count(PerfMetric::InternalMergeCount, 1);
-                        self.check_not_over_history()?;
                         self.note_version();
                         self.versions.push_operand(self.inner.value());
                     }
@@ -139,7 +141,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     /// Seeks the newest visible version of the saved key, takes what makes up its value, and leaves
     /// the key; whether there is one.
-    fn gather_from_newest(&mut self) -> Result<bool> {
+    pub(super) fn gather_from_newest(&mut self) -> Result<bool> {
         self.aim_at_newest_of_saved_key();
         self.inner.seek(self.seek_key.as_key());
         // The last question may have been about a later key in this same direction.

@@ -210,13 +210,14 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         Ok(None)
     }
 
-    /// From the newest visible version of the saved key on, collects what makes up its value.
+    /// From the newest visible version of the saved key on, collects what makes up its value: over
+    /// history, operands and what they are merged with under older timestamps.
     pub(super) fn collect(&mut self) -> Result<()> {
         self.versions.start(true);
-        while self.inner.valid() && self.on_saved_key() {
+        while self.inner.valid() && self.is_below_collected() {
             let value_type = type_of(&self.inner)?;
             // Under a newer timestamp there may be a newer sequence number.
-            if self.settings.as_of.is_some() && !self.is_visible() {
+            if self.settings.as_of.is_some() && !self.is_collected() {
                 self.inner.next();
                 continue;
             }
@@ -225,13 +226,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 | ValueType::SingleDeletion
                 | ValueType::DeletionWithTimestamp => {
                     if self.is_over_history() && !self.is_covered(Towards::Later)? {
-                        self.show_deletion()?;
+                        self.collect_deletion()?;
                     }
                     break;
                 }
                 _ if self.is_covered(Towards::Later)? => break,
                 ValueType::Merge => {
-                    self.check_not_over_history()?;
                     self.note_version();
                     perf::count(PerfMetric::InternalMergeCount, 1);
                     self.versions.push_operand(self.inner.value());

@@ -232,6 +232,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         assert!(self.valid, "next() needs a valid cursor");
         perf::count(PerfMetric::IterNextCount, 1);
         let _cpu = perf::time(PerfMetric::IterNextCpuNanos);
+        if self.shown.on_entry.is_none() {
+            self.leave_shown_versions();
+        }
         if !self.forward {
             Sometimes::IteratorTurned.reached();
             self.forward = true;

@@ -27,7 +27,8 @@ pub(super) struct Versions {
 struct Keys {
     newest: Vec<u8>,
     newest_sequence: SequenceNumber,
-    /// Of the version noted last, which is the base if there is one.
+    /// Of the version noted last, which is the base if there is one, or the deletion that ended a
+    /// collection over history.
     last: Vec<u8>,
     any: bool,
 }
@@ -108,6 +109,11 @@ impl Versions {
         self.keys.as_ref().filter(|keys| keys.any).map_or(0, |keys| keys.newest_sequence)
     }
 
+    /// The stored key of the version noted last: the oldest that the value is made of.
+    pub(super) fn last_key(&self) -> Option<&[u8]> {
+        self.keys.as_ref().filter(|keys| keys.any).map(|keys| &keys.last[..])
+    }
+
     /// The key by which the base's value is found in a blob file.
     fn key_of_base<'a>(&'a self, user_key: &'a [u8]) -> &'a [u8] {
         self.keys.as_ref().filter(|keys| keys.any).map_or(user_key, |keys| &keys.last)
@@ -142,6 +148,11 @@ impl Versions {
     /// Whether the key exists.
     pub(super) fn exist(&self) -> bool {
         self.base.is_some() || !self.ends.is_empty()
+    }
+
+    /// Whether operands were collected.
+    pub(super) fn have_operands(&self) -> bool {
+        !self.ends.is_empty()
     }
 
     /// The type of the entry under the operands, if there is one.

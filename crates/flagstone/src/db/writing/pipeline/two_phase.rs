@@ -3,7 +3,8 @@
 //! 1. *Prepare* logs a section with the operations, and inserts nothing: it takes no sequence
 //!    number. The WAL that has it is kept.
 //! 2. *Commit* logs a record of its own, and inserts the operations with the numbers behind it. The
-//!    memtables that get them keep the WAL of the section until they are in tables.
+//!    memtables that get them keep the WAL of the section until they are in tables. Keys of
+//!    families with timestamps were prepared with any; the commit's record has what they get.
 //! 3. *Rollback* logs a record, and the WAL is kept no longer.
 //!
 //! What is prepared is listed under the commit lock, by name. While somebody decides, nobody else
@@ -12,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::base::{Code, Error, FileNumber, Result};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result};
 use crate::batch::{TRANSACTION_NAME_MAX, WriteBatch};
 use crate::cache::{Held, MemoryKind};
 use crate::db::tables::Tables;
@@ -45,8 +46,12 @@ pub(in crate::db::writing) struct Listed {
 /// What becomes of a transaction.
 #[derive(Clone, Copy)]
 pub(in crate::db) enum Decision<'a> {
-    /// It is committed, together with a batch that was prepared nowhere.
-    Commit(&'a WriteBatch),
+    /// It is committed, together with a batch that was prepared nowhere; as of the timestamp, if
+    /// it writes to families with timestamps.
+    Commit {
+        beside: &'a WriteBatch,
+        timestamp: Option<&'a [u8]>,
+    },
     Rollback,
 }
 
@@ -150,21 +155,32 @@ impl<'a> TwoPhase<'a> {
     ) -> Result<()> {
         let mut record = WriteBatch::new();
         let mut together = WriteBatch::new();
+        let mut stamped = None;
         let inserted = match decision {
             Decision::Rollback => {
                 record.push_rollback(&prepared.name)?;
                 &together
             }
-            Decision::Commit(beside) if beside.is_empty() => {
-                record.push_commit(&prepared.name)?;
-                &prepared.operations
-            }
-            Decision::Commit(beside) => {
+            Decision::Commit { beside, timestamp } => {
                 record.append(beside)?;
-                record.push_commit(&prepared.name)?;
-                together.append(beside)?;
-                together.append(&prepared.operations)?;
-                &together
+                if self.has_timestamps(&prepared.operations) {
+                    let timestamp = timestamp.ok_or_else(lacks_timestamp)?;
+                    record.push_commit_with_timestamp(&prepared.name, timestamp)?;
+                    let operations = stamped.insert(WriteBatch::clone(&prepared.operations));
+                    // They may have come out of a WAL.
+                    operations.know_stamps(|id| self.stamp_size(id))?;
+                    operations.set_timestamps(timestamp, |id| self.stamp_size(id))?;
+                } else {
+                    record.push_commit(&prepared.name)?;
+                }
+                let operations = stamped.as_ref().unwrap_or(&prepared.operations);
+                if beside.is_empty() {
+                    operations
+                } else {
+                    together.append(beside)?;
+                    together.append(operations)?;
+                    &together
+                }
             }
         };
         let phase =
@@ -178,6 +194,16 @@ impl<'a> TwoPhase<'a> {
                 self.pipeline.tree.note_decided(prepared.wal);
             },
         )
+    }
+
+    /// Whether a batch writes to a family with timestamps.
+    fn has_timestamps(&self, batch: &WriteBatch) -> bool {
+        let mut families = batch.iter().filter_map(|operation| operation.ok()?.family());
+        families.any(|id| self.stamp_size(id) > 0)
+    }
+
+    fn stamp_size(&self, id: ColumnFamilyId) -> usize {
+        self.pipeline.tree.stamp_size(id)
     }
 
     /// Undoes what a transaction of another policy has written, and prepares it once more, if it
@@ -298,6 +324,12 @@ impl<'a> TwoPhase<'a> {
         };
         self.pipeline.insert_and_publish(pins, &families, inserted, appended)
     }
+}
+
+fn lacks_timestamp() -> Error {
+    Error::invalid_argument(
+        "the transaction writes to a column family with timestamps; commit it as of one (set_commit_timestamp)",
+    )
 }
 
 /// Lets one caller decide.
