@@ -275,6 +275,11 @@ impl Bytes {
         Self(bytes.as_ptr().cast())
     }
 
+    /// The pointer.
+    pub fn raw(self) -> *const c_char {
+        self.0
+    }
+
     /// The first `len` bytes. NULL is an error unless `len` is 0.
     pub fn get<'a>(self, len: usize) -> Result<&'a [u8]> {
         match self.nullable(len)? {
