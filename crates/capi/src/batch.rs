@@ -315,7 +315,9 @@ c_api! {
         value_len: i32, values: Array<Bytes>, value_sizes: Array<usize>
     ) {
         let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
-        batch.add_joined_to(family, parts, |batch, id, (key, value)| batch.merge_cf(id, key, value));
+        batch.add_joined_to(family, parts, |batch, id, (key, value)| {
+            batch.merge_cf(id, key, value)
+        });
     }
 
     fn rocksdb_writebatch_deletev(
@@ -344,7 +346,9 @@ c_api! {
         to: Array<Bytes>, to_sizes: Array<usize>
     ) {
         let parts = joined_pair((from, from_sizes, len), (to, to_sizes, len));
-        batch.add_joined_to(family, parts, |batch, id, (from, to)| batch.delete_range_cf(id, from, to));
+        batch.add_joined_to(family, parts, |batch, id, (from, to)| {
+            batch.delete_range_cf(id, from, to)
+        });
     }
 
     fn rocksdb_writebatch_verify_checksum(batch: &Batch, error) {

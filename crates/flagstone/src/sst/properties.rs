@@ -112,8 +112,8 @@ pub struct TableProperties {
     pub raw: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Bytes of all data blocks with their trailers, and of values between them.
     pub data_size: u64,
-    /// Bytes of all data blocks before compression. The file does not record them: 0 in a table that
-    /// was read.
+    /// Bytes of all data blocks before compression. The file does not record them: 0 in a table
+    /// that was read.
     pub uncompressed_data_size: u64,
     /// Bytes of the index.
     pub index_size: u64,
