@@ -335,6 +335,7 @@ pub struct Slice {
 
 impl Slice {
     /// Bytes that are lent.
+    #[inline]
     pub fn of(bytes: &[u8]) -> Self {
         Self { data: Bytes::of(bytes), size: bytes.len() }
     }

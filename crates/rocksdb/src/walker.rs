@@ -31,6 +31,7 @@ impl Walker {
     }
 
     /// Whether it stands on a key.
+    #[inline]
     pub fn valid(&self) -> bool {
         self.failed.is_none() && self.cursor.as_ref().is_ok_and(Cursor::valid)
     }
