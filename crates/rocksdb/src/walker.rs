@@ -86,6 +86,7 @@ impl Walker {
     }
 
     /// Moves to the next key; does nothing unless it is valid.
+    #[expect(clippy::should_implement_trait, reason = "an iterator of Rust's lends nothing")]
     #[inline]
     pub fn next(&mut self) -> Option<&[u8]> {
         if !self.valid() {
