@@ -22,9 +22,8 @@ static uint64_t drawn(void) {
 }
 
 static void draw_key(char *key) {
-    char text[KEY_SIZE + 1];
-    snprintf(text, sizeof text, "%016llu", (unsigned long long)(drawn() % keys));
-    memcpy(key, text, KEY_SIZE);
+    uint64_t number = drawn() % keys;
+    for (int at = KEY_SIZE; at-- > 0; number /= 10) key[at] = (char)('0' + number % 10);
 }
 
 static double now(void) {

@@ -28,11 +28,12 @@ impl Drawn {
     }
 
     fn key(&mut self) -> [u8; 16] {
-        use std::io::Write as _;
         let mut key = [0; 16];
-        let number = self.number() % self.keys;
-        // Sixteen digits fill it.
-        write!(&mut key[..], "{number:016}").unwrap_or_default();
+        let mut number = self.number() % self.keys;
+        for digit in key.iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
         key
     }
 

@@ -124,6 +124,7 @@ impl<T> Lent<T> {
 }
 
 /// Refuses what is NULL, and in debug builds what is something else or was destroyed.
+#[inline]
 fn check<T: Handle>(pointer: *const Tagged<T>) -> Result<()> {
     if pointer.is_null() {
         return Err(null(T::NAME));
@@ -163,6 +164,7 @@ impl<T> Copy for Ref<T> {}
 
 impl<T: Handle> Ref<T> {
     /// The object.
+    #[inline]
     pub fn get<'a>(self) -> Result<&'a T> {
         check(self.0)?;
         // SAFETY: `check` passed it; by the module's contract it lives during the call.
@@ -199,6 +201,7 @@ impl<T: Handle> Mut<T> {
     }
 
     /// The object.
+    #[inline]
     pub fn get<'a>(self) -> Result<&'a mut T> {
         check(self.0)?;
         // SAFETY: `check` passed it; by the module's contract it lives during the call, and no
@@ -271,11 +274,19 @@ pub struct Bytes(*const c_char);
 
 impl Bytes {
     /// A pointer to bytes that are lent to C.
+    #[inline]
     pub fn of(bytes: &[u8]) -> Self {
         Self(bytes.as_ptr().cast())
     }
 
+    /// The pointer.
+    #[inline]
+    pub fn raw(self) -> *const c_char {
+        self.0
+    }
+
     /// The first `len` bytes. NULL is an error unless `len` is 0.
+    #[inline]
     pub fn get<'a>(self, len: usize) -> Result<&'a [u8]> {
         match self.nullable(len)? {
             Some(bytes) => Ok(bytes),
@@ -285,6 +296,7 @@ impl Bytes {
     }
 
     /// The first `len` bytes, or nothing for NULL.
+    #[inline]
     pub fn nullable<'a>(self, len: usize) -> Result<Option<&'a [u8]>> {
         if self.0.is_null() {
             return Ok(None);
@@ -353,6 +365,7 @@ pub struct Out<T>(*mut T);
 
 impl<T> Out<T> {
     /// Stores a value, over one that is not dropped.
+    #[inline]
     pub fn set(self, value: T) {
         if !self.0.is_null() {
             // SAFETY: by the module's contract there is room for a value.
@@ -503,6 +516,7 @@ impl<T> OnError for *const T {
 
 impl ErrorSlot {
     /// Does `work`; what it fails with, or a panic, becomes a text in the slot.
+    #[inline]
     pub fn guard<T: OnError>(self, work: impl FnOnce() -> Result<T>) -> T {
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(value)) => return value,
@@ -530,6 +544,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// The value, where a function has no place for an error; otherwise the end of the process.
+#[inline]
 pub fn or_abort<T>(function: &str, value: Result<T>) -> T {
     value.unwrap_or_else(|error| fail(function, error.as_ref()))
 }

@@ -165,9 +165,11 @@ macro_rules! c_setting {
         match $crate::convert::Choice::from_number($value.into()) {
             Some(choice) => {
                 $place = choice;
-                $o.accept(stringify!($name));
+                $crate::refused::Refuses::accept($o, stringify!($name));
             }
-            None => $o.refuse_number(stringify!($name), $value.into()),
+            None => {
+                $crate::refused::Refuses::refuse_number($o, stringify!($name), $value.into());
+            }
         }
     };
     (@set known $name:ident $o:ident $place:expr, $value:ident) => {
@@ -185,19 +187,23 @@ macro_rules! c_setting {
         extern "C" fn get($o: $crate::abi::Ref<$type>) -> $get {
             let function = concat!($prefix, "_get_", stringify!($name));
             let $o = $crate::abi::or_abort(function, $o.get());
-            $crate::api::c_setting! { @get $kind $o $place }
+            $crate::api::c_setting! { @get $kind $name $o $place }
         }
     };
-    (@get value $o:ident $place:expr) => {
+    (@get value $name:ident $o:ident $place:expr) => {
         $crate::convert::Setting::to_c(&$place)
     };
-    (@get choice $o:ident $place:expr) => {
-        $crate::convert::narrow($crate::convert::Choice::number(&$place))
+    (@get choice $name:ident $o:ident $place:expr) => {
+        $crate::convert::narrow(
+            $crate::refused::Refuses::refused($o)
+                .number(stringify!($name))
+                .unwrap_or_else(|| $crate::convert::Choice::number(&$place)),
+        )
     };
-    (@get known $o:ident $place:expr) => {
+    (@get known $name:ident $o:ident $place:expr) => {
         $crate::convert::Known::parse($o.known($place))
     };
-    (@get known_flag $o:ident $place:expr) => {
+    (@get known_flag $name:ident $o:ident $place:expr) => {
         <u8 as $crate::convert::Known>::parse($o.known($place)).into()
     };
 }

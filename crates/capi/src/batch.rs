@@ -264,6 +264,24 @@ impl Batch {
             Err(error) => self.refuse(error),
         }
     }
+
+    /// Adds to a family. As in RocksDB, parts of keys have no room for a timestamp: what would need
+    /// one is not added.
+    fn add_joined_to<T>(
+        &mut self,
+        family: &Family,
+        parts: Result<T>,
+        add: impl FnOnce(&mut flagstone::WriteBatch, ColumnFamilyId, T) -> flagstone::Result<()>,
+    ) {
+        let parts = parts.and_then(|parts| match family.engine.comparator().timestamp_size() {
+            0 => Ok(parts),
+            size => Err(rdb::Error::invalid_argument(format_args!(
+                "column family '{}' needs a timestamp of {size} bytes, which a key in parts lacks",
+                family.engine.name()
+            ))),
+        });
+        self.add_joined(parts, |batch, parts| add(batch, id(family), parts));
+    }
 }
 
 // Keys and values that are given in parts.
@@ -281,7 +299,7 @@ c_api! {
         value_len: i32, values: Array<Bytes>, value_sizes: Array<usize>
     ) {
         let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
-        batch.add_joined(parts, |batch, (key, value)| batch.put_cf(id(family), key, value));
+        batch.add_joined_to(family, parts, |batch, id, (key, value)| batch.put_cf(id, key, value));
     }
 
     fn rocksdb_writebatch_mergev(
@@ -297,7 +315,9 @@ c_api! {
         value_len: i32, values: Array<Bytes>, value_sizes: Array<usize>
     ) {
         let parts = joined_pair((list, sizes, len), (values, value_sizes, value_len));
-        batch.add_joined(parts, |batch, (key, value)| batch.merge_cf(id(family), key, value));
+        batch.add_joined_to(family, parts, |batch, id, (key, value)| {
+            batch.merge_cf(id, key, value)
+        });
     }
 
     fn rocksdb_writebatch_deletev(
@@ -310,7 +330,7 @@ c_api! {
         batch: &mut Batch, family: &Family, len: i32, list: Array<Bytes>, sizes: Array<usize>
     ) {
         let key = joined(list, sizes, len);
-        batch.add_joined(key, |batch, key| batch.delete_cf(id(family), key));
+        batch.add_joined_to(family, key, |batch, id, key| batch.delete_cf(id, key));
     }
 
     fn rocksdb_writebatch_delete_rangev(
@@ -326,7 +346,9 @@ c_api! {
         to: Array<Bytes>, to_sizes: Array<usize>
     ) {
         let parts = joined_pair((from, from_sizes, len), (to, to_sizes, len));
-        batch.add_joined(parts, |batch, (from, to)| batch.delete_range_cf(id(family), from, to));
+        batch.add_joined_to(family, parts, |batch, id, (from, to)| {
+            batch.delete_range_cf(id, from, to)
+        });
     }
 
     fn rocksdb_writebatch_verify_checksum(batch: &Batch, error) {

@@ -8,10 +8,8 @@ use flagstone_rocksdb as rdb;
 
 use crate::abi::{self, handles};
 use crate::api::{c_api, c_settings, creates, destroys};
+use crate::refused::{Refused, Refuses, refuses};
 use crate::snapshot::Snapshot;
-
-/// What a read says whose priority there is not.
-const UNKNOWN_PRIORITY: &str = "this rate_limiter_priority of a read";
 
 /// How a read reads.
 #[derive(Default)]
@@ -20,6 +18,7 @@ pub struct ReadOptions {
     pub(crate) is_tailing: bool,
     /// What cannot be had: reads say so.
     refused: Option<&'static str>,
+    refused_numbers: Refused,
     tier: i32,
     /// What has no effect, to be asked for.
     pub(crate) inert: InertReads,
@@ -66,19 +65,17 @@ impl ReadOptions {
     ///
     /// # Errors
     /// `Not implemented` for one that cannot be had.
+    #[inline]
     pub fn checked(&self) -> abi::Result<&engine::ReadOptions> {
-        match self.refused {
-            Some(what) => Err(rdb::Error::not_supported(what)),
+        if let Some(what) = self.refused {
+            return Err(rdb::Error::not_supported(what));
+        }
+        match self.refused_numbers.first() {
+            Some((name, number)) => {
+                Err(rdb::Error::not_supported(format_args!("{name} {number} of a read")))
+            }
             None => Ok(&self.engine),
         }
-    }
-
-    fn refuse_number(&mut self, _name: &str, _number: i32) {
-        self.refuse(UNKNOWN_PRIORITY, true);
-    }
-
-    fn accept(&mut self, _name: &str) {
-        self.refuse(UNKNOWN_PRIORITY, false);
     }
 
     fn refuse(&mut self, what: &'static str, is_refused: bool) {
@@ -95,8 +92,9 @@ pub struct WriteOptions {
     engine: engine::WriteOptions,
     memtable_insert_hint_per_batch: bool,
     io_activity: i32,
-    /// A priority that there is not: writes say so.
-    refused: Option<i32>,
+    protection_bytes_per_key: usize,
+    /// Writes say so.
+    refused: Refused,
 }
 
 impl Default for WriteOptions {
@@ -105,31 +103,28 @@ impl Default for WriteOptions {
             engine: engine::WriteOptions::default(),
             memtable_insert_hint_per_batch: false,
             io_activity: UNKNOWN_ACTIVITY,
-            refused: None,
+            protection_bytes_per_key: 0,
+            refused: Refused::default(),
         }
     }
 }
 
 impl WriteOptions {
-    fn refuse_number(&mut self, _name: &str, number: i32) {
-        self.refused = Some(number);
-    }
-
-    fn accept(&mut self, _name: &str) {
-        self.refused = None;
-    }
-
     /// The options as the engine takes them.
     ///
     /// # Errors
     /// `Invalid argument` for a priority that there is not.
     pub fn checked(&self) -> abi::Result<engine::WriteOptions> {
-        match self.refused {
-            Some(number) => {
-                let text = format_args!("rate_limiter_priority {number}");
-                Err(rdb::Error::invalid_argument(text))
+        match self.refused.first() {
+            Some((name, number)) => {
+                Err(rdb::Error::invalid_argument(format_args!("{name} {number}")))
             }
-            None => Ok(self.engine),
+            None => Ok(engine::WriteOptions {
+                // What the byte cannot hold, the engine refuses as it does the largest.
+                protection_bytes_per_key: u8::try_from(self.protection_bytes_per_key)
+                    .unwrap_or(u8::MAX),
+                ..self.engine
+            }),
         }
     }
 }
@@ -146,10 +141,10 @@ impl FlushOptions {
     /// The options as the engine takes them.
     ///
     /// # Errors
-    /// `Not implemented` for an atomic flush of a database that is open without `atomic_flush`.
+    /// `Not implemented` for an atomic flush of several families without `atomic_flush`.
     pub fn checked(&self, is_atomic: bool) -> abi::Result<engine::FlushOptions> {
         if self.force_atomic_flush && !is_atomic {
-            let what = "force_atomic_flush in a database that is open without atomic_flush";
+            let what = "force_atomic_flush of several families without atomic_flush";
             return Err(rdb::Error::not_supported(what));
         }
         Ok(self.engine)
@@ -163,15 +158,22 @@ impl FlushOptions {
 
 /// How a requested compaction compacts.
 #[derive(Default)]
-pub struct CompactOptions(pub engine::CompactRangeOptions);
+pub struct CompactOptions(pub engine::CompactRangeOptions, Refused);
 
-impl CompactOptions {
-    /// RocksDB takes any number for a choice; one that there is not leaves the choice as it is.
-    fn refuse_number(&mut self, name: &str, number: i32) {
-        tracing::warn!(name, number, "no such choice for a compaction");
+impl Refuses for CompactOptions {
+    fn refused(&self) -> &Refused {
+        &self.1
     }
 
-    fn accept(&mut self, _name: &str) {}
+    fn refused_mut(&mut self) -> &mut Refused {
+        &mut self.1
+    }
+
+    /// As in RocksDB, one that there is not leaves the choice as it is.
+    fn refuse_number(&mut self, name: &'static str, number: i32) {
+        tracing::warn!(name, number, "no such choice for a compaction");
+        self.1.keep(name, Some(number));
+    }
 }
 
 /// What a wait for compactions waits for.
@@ -201,14 +203,15 @@ impl Default for IngestOptions {
 #[derive(Default)]
 pub struct FlushWalOptions {
     pub(crate) sync: bool,
+    /// It has no effect: records are written by the caller.
     priority: Option<engine::IoPriority>,
+    refused: Refused,
 }
 
-impl FlushWalOptions {
-    /// It has no effect: records are written by the caller.
-    fn refuse_number(&mut self, _name: &str, _number: i32) {}
-
-    fn accept(&mut self, _name: &str) {}
+refuses! {
+    ReadOptions: refused_numbers,
+    WriteOptions: refused,
+    FlushWalOptions: refused,
 }
 
 handles! {
@@ -270,7 +273,7 @@ c_settings! { "rocksdb_writeoptions", WriteOptions, |o| {
     value u8, low_pri: o.engine.low_pri;
     value u8, memtable_insert_hint_per_batch: o.memtable_insert_hint_per_batch;
     choice i32, rate_limiter_priority: o.engine.rate_limiter_priority;
-    value usize, protection_bytes_per_key: o.engine.protection_bytes_per_key;
+    value usize, protection_bytes_per_key: o.protection_bytes_per_key;
     value i32, io_activity: o.io_activity;
 } }
 

@@ -14,6 +14,7 @@ use crate::api::{c_api, c_settings, creates, destroys};
 use crate::db::{Db, Family};
 use crate::job_infos::CompactionInfo;
 use crate::options_texts::temperature_of;
+use crate::refused::{Refused, refuses};
 
 /// How chosen tables are compacted.
 pub struct CompactionOptions {
@@ -23,7 +24,7 @@ pub struct CompactionOptions {
     allow_trivial_move: bool,
     output_temperature_override: i32,
     canceled: Option<Arc<Cancellation>>,
-    refused: Option<i32>,
+    refused: Refused,
 }
 
 impl Default for CompactionOptions {
@@ -35,7 +36,7 @@ impl Default for CompactionOptions {
             allow_trivial_move: false,
             output_temperature_override: 0,
             canceled: None,
-            refused: None,
+            refused: Refused::default(),
         }
     }
 }
@@ -68,6 +69,8 @@ destroys! {
     rocksdb_compaction_options_destroy: CompactionOptions,
     rocksdb_compaction_options_canceled_destroy: Canceled,
 }
+
+refuses! { CompactionOptions: refused, }
 
 c_settings! { "rocksdb_compaction_options", CompactionOptions, |o| {
     choice i32, compression: o.compression;
@@ -103,17 +106,9 @@ impl Cancellation {
 }
 
 impl CompactionOptions {
-    fn refuse_number(&mut self, _name: &str, number: i32) {
-        self.refused = Some(number);
-    }
-
-    fn accept(&mut self, _name: &str) {
-        self.refused = None;
-    }
-
     fn engine(&self, output_path_id: i32) -> Result<CompactFilesOptions> {
-        if let Some(number) = self.refused {
-            return Err(rdb::Error::not_supported(format_args!("compression {number}")));
+        if let Some((name, number)) = self.refused.first() {
+            return Err(rdb::Error::not_supported(format_args!("{name} {number}")));
         }
         let number = self.output_temperature_override;
         let temperature = temperature_of(number).ok_or_else(|| {

@@ -59,17 +59,6 @@ numbers! {
     usize = usize, i64, i32, u64;
 }
 
-/// What no option has is refused where it is used.
-impl Setting<usize> for u8 {
-    fn from_c(value: usize) -> Self {
-        Self::try_from(value).unwrap_or(Self::MAX)
-    }
-
-    fn to_c(&self) -> usize {
-        usize::from(*self)
-    }
-}
-
 impl Setting<f64> for f64 {
     fn from_c(value: f64) -> Self {
         value

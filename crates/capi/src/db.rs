@@ -44,6 +44,12 @@ impl rdb::AsColumnFamilyRef for Family {
     }
 }
 
+/// Whether a flush of all families is atomic: by option, or because there is only one.
+pub fn flushes_atomically(store: &Store) -> bool {
+    let db = store.db();
+    db.options().atomic_flush || db.column_families().len() == 1
+}
+
 impl Db {
     /// The engine's handle.
     pub fn engine(&self) -> &flagstone::db::Db {
@@ -60,9 +66,9 @@ impl Db {
         Self { store }
     }
 
-    /// Whether a flush of one family flushes all.
+    /// As [`flushes_atomically`].
     pub fn flushes_atomically(&self) -> bool {
-        self.engine().options().atomic_flush
+        flushes_atomically(&self.store)
     }
 
     /// Gives the directory up, also if iterators or families are left.

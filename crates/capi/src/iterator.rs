@@ -19,6 +19,9 @@ use crate::reading::Slice;
 /// An iterator. It holds the database open.
 pub struct Iter {
     walker: Walker,
+    /// The value where it stands, as of its last move, if it is valid: C asks for that more often
+    /// than it moves.
+    value: Option<Slice>,
     store: Arc<Store>,
     /// What it was made with.
     family: ColumnFamily,
@@ -46,7 +49,7 @@ impl Iter {
         let family = family.map_or_else(|| store.default_family(), |family| &family.engine).clone();
         // A snapshot would be held for longer than the iterator needs it.
         let bounds = flagstone::ReadOptions { snapshot: None, ..options.engine.clone() };
-        make(Self { walker, store: Arc::clone(store), family, bounds })
+        make(Self { walker, value: None, store: Arc::clone(store), family, bounds })
     }
 
     /// The same with a batch laid over it.
@@ -66,19 +69,20 @@ impl Iter {
             }
             _ => Err(rdb::Error::not_supported("a batch over this kind of iterator")),
         });
-        make(Self { walker: Walker::new(cursor, false), store: self.store, family, bounds })
+        let walker = Walker::new(cursor, false);
+        make(Self { walker, value: None, store: self.store, family, bounds })
     }
 
-    fn seek(&mut self, seek: impl FnOnce(&mut Walker)) {
-        self.store.measure_seek(|| seek(&mut self.walker));
+    fn seek(&mut self, seek: impl FnOnce(&mut Walker) -> Option<&[u8]>) {
+        self.value = self.store.measure_seek(|| seek(&mut self.walker).map(Slice::of));
     }
 
-    fn key(&self) -> &[u8] {
-        self.walker.item().map_or(&[], |(key, _)| key)
+    fn key(&self) -> Slice {
+        Slice::of(self.walker.key().unwrap_or_default())
     }
 
-    fn value(&self) -> &[u8] {
-        self.walker.item().map_or(&[], |(_, value)| value)
+    fn value(&self) -> Slice {
+        self.value.unwrap_or_else(|| Slice::of(&[]))
     }
 }
 
@@ -93,10 +97,10 @@ impl Db {
     }
 }
 
-/// Bytes that stay until the iterator moves; NULL for none.
-fn lend(bytes: &[u8], len: Out<usize>) -> *const c_char {
-    len.set(bytes.len());
-    bytes.as_ptr().cast()
+/// Bytes that stay until the iterator moves.
+fn lend(bytes: Slice, len: Out<usize>) -> *const c_char {
+    len.set(bytes.size);
+    bytes.data.raw()
 }
 
 c_api! {
@@ -129,7 +133,7 @@ c_api! {
     }
 
     fn rocksdb_iter_valid(iterator: &Iter) -> u8 {
-        iterator.walker.valid().into()
+        iterator.value.is_some().into()
     }
 
     fn rocksdb_iter_seek_to_first(iterator: &mut Iter) {
@@ -149,11 +153,11 @@ c_api! {
     }
 
     fn rocksdb_iter_next(iterator: &mut Iter) {
-        iterator.walker.next();
+        iterator.value = iterator.walker.next().map(Slice::of);
     }
 
     fn rocksdb_iter_prev(iterator: &mut Iter) {
-        iterator.walker.prev();
+        iterator.value = iterator.walker.prev().map(Slice::of);
     }
 
     fn rocksdb_iter_key(iterator: &Iter, len: Out<usize>) -> *const c_char {
@@ -165,15 +169,15 @@ c_api! {
     }
 
     fn rocksdb_iter_timestamp(iterator: &Iter, len: Out<usize>) -> *const c_char {
-        lend(iterator.walker.timestamp().unwrap_or_default(), len)
+        lend(Slice::of(iterator.walker.timestamp().unwrap_or_default()), len)
     }
 
     fn rocksdb_iter_key_slice(iterator: &Iter) -> Slice {
-        Slice::of(iterator.key())
+        iterator.key()
     }
 
     fn rocksdb_iter_value_slice(iterator: &Iter) -> Slice {
-        Slice::of(iterator.value())
+        iterator.value()
     }
 
     fn rocksdb_iter_timestamp_slice(iterator: &Iter) -> Slice {
@@ -185,7 +189,9 @@ c_api! {
     }
 
     fn rocksdb_iter_refresh(iterator: Mut<Iter>, error) {
-        iterator.get()?.walker.refresh()?
+        let iterator = iterator.get()?;
+        iterator.value = None;
+        iterator.walker.refresh()?
     }
 }
 

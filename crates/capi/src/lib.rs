@@ -46,6 +46,7 @@ mod perf;
 mod pinned_multi_get;
 mod read_options;
 mod reading;
+mod refused;
 mod report;
 mod snapshot;
 mod statistics;

@@ -9,8 +9,9 @@ use flagstone_rocksdb::parts::has_no_effect;
 
 use crate::abi::{Out, handles};
 use crate::api::{c_api, c_settings, creates, destroys};
-use crate::convert::{Choice, is_default};
+use crate::convert::{Choice, is_default, narrow};
 use crate::logger::log_level;
+use crate::refused::{Refused, Refuses};
 
 /// Options.
 #[derive(Clone, Default)]
@@ -27,6 +28,7 @@ pub struct Aside {
     statistics_level: i32,
     /// Styles of compaction whose tables would get a hint how long they live.
     pub(crate) lifetime_hints: BTreeSet<i32>,
+    refused: Refused,
     /// The numbers of the kinds of files in `checksum_handoff_file_types`, a bit each.
     pub handed_files: u32,
 }
@@ -35,6 +37,7 @@ impl Default for Aside {
     fn default() -> Self {
         Self {
             statistics_level: EXCEPT_DETAILED_TIMERS,
+            refused: Refused::default(),
             handed_files: 0,
             lifetime_hints: BTreeSet::from([LEVEL_COMPACTION]),
         }
@@ -43,19 +46,30 @@ impl Default for Aside {
 
 handles! { Options = "options", }
 
-impl Options {
-    /// The opening will fail: the option has no such choice.
-    pub fn refuse_number(&mut self, name: &'static str, number: i32) {
+impl Refuses for Options {
+    fn refused(&self) -> &Refused {
+        &self.aside.refused
+    }
+
+    fn refused_mut(&mut self) -> &mut Refused {
+        &mut self.aside.refused
+    }
+
+    /// The opening will fail.
+    fn refuse_number(&mut self, name: &'static str, number: i32) {
         let why =
             rdb::Error::not_supported(format_args!("option '{name}' with the value {number}"));
         self.rdb.refuse(name, Some(why));
+        self.aside.refused.keep(name, Some(number));
     }
 
-    /// The option has a choice that there is.
-    pub(crate) fn accept(&mut self, name: &'static str) {
+    fn accept(&mut self, name: &'static str) {
         self.rdb.refuse(name, None);
+        self.aside.refused.keep(name, None);
     }
+}
 
+impl Options {
     /// Sets an option that the engine does not act on: it has no effect, or another value than
     /// RocksDB's default fails the opening.
     pub(crate) fn set_known(&mut self, name: &'static str, value: &str) {
@@ -296,12 +310,14 @@ c_api! {
     }
 
     fn rocksdb_options_get_block_protection_bytes_per_key(o: &Options) -> u8 {
-        o.rdb.db.cf.settings.block_protection_bytes_per_key.bytes() as u8
+        let name = "block_protection_bytes_per_key";
+        let own = o.rdb.db.cf.settings.block_protection_bytes_per_key.bytes() as u8;
+        o.refused().number(name).map_or(own, narrow)
     }
 
     fn rocksdb_options_set_memtable_protection_bytes_per_key(o: &mut Options, bytes: u32) {
         let name = "memtable_protection_bytes_per_key";
-        let number = i32::try_from(bytes).unwrap_or(i32::MAX);
+        let number = bytes.cast_signed();
         match Choice::from_number(number) {
             Some(choice) => {
                 o.rdb.db.cf.settings.memtable_protection_bytes_per_key = choice;
@@ -312,7 +328,9 @@ c_api! {
     }
 
     fn rocksdb_options_get_memtable_protection_bytes_per_key(o: &Options) -> u32 {
-        o.rdb.db.cf.settings.memtable_protection_bytes_per_key.bytes() as u32
+        let name = "memtable_protection_bytes_per_key";
+        let own = o.rdb.db.cf.settings.memtable_protection_bytes_per_key.bytes() as u32;
+        o.refused().number(name).map_or(own, i32::cast_unsigned)
     }
 
     fn rocksdb_options_set_info_log_level(o: &mut Options, level: i32) {

@@ -14,6 +14,7 @@ use crate::api::{c_api, c_settings, creates, destroys};
 use crate::cache::Cache;
 use crate::convert::Choice;
 use crate::options::Options;
+use crate::refused::{Refused, Refuses, refuses};
 
 /// A directory, and the bytes of tables that it should hold.
 pub struct DbPath {
@@ -26,7 +27,7 @@ pub struct DbPath {
 pub struct Universal {
     engine: UniversalCompactionOptions,
     reduce_file_locking: bool,
-    refused: Option<(&'static str, i32)>,
+    refused: Refused,
 }
 
 /// How FIFO compaction drops.
@@ -56,15 +57,7 @@ handles! {
     Limiter = "ratelimiter",
 }
 
-impl Universal {
-    fn refuse_number(&mut self, name: &'static str, number: i32) {
-        self.refused = Some((name, number));
-    }
-
-    fn accept(&mut self, _name: &str) {
-        self.refused = None;
-    }
-}
+refuses! { Universal: refused, }
 
 /// RocksDB's numbers of kinds of files.
 const WAL_FILE: i32 = 0;
@@ -237,7 +230,7 @@ c_api! {
         match levels.slice(len).map(compressions) {
             Ok(Ok(types)) => {
                 o.rdb.db.cf.settings.compression_per_level = types;
-                o.rdb.refuse("compression_per_level", None);
+                o.accept("compression_per_level");
             }
             Ok(Err(number)) => o.refuse_number("compression_per_level", number),
             Err(error) => o.rdb.refuse("compression_per_level", Some(error)),
@@ -259,9 +252,9 @@ c_api! {
 
     fn rocksdb_options_set_universal_compaction_options(o: &mut Options, universal: &Universal) {
         o.rdb.db.cf.settings.compaction_options_universal = universal.engine.clone();
-        match universal.refused {
+        match universal.refused.first() {
             Some((name, number)) => o.refuse_number(name, number),
-            None => o.rdb.refuse("stop_style", None),
+            None => o.accept("stop_style"),
         }
     }
 

@@ -7,6 +7,7 @@ use flagstone::options::Temperature;
 use crate::abi::Out;
 use crate::api::c_api;
 use crate::options::{Options, lend};
+use crate::refused::Refuses;
 
 /// RocksDB's numbers and texts of the tiers of caches.
 const CACHE_TIERS: &[(i32, &str)] =
@@ -21,14 +22,19 @@ pub(crate) fn temperature_of(number: i32) -> Option<Temperature> {
 impl Options {
     fn set_text(&mut self, name: &'static str, number: i32, texts: &[(i32, &str)]) {
         match texts.iter().find(|(of_text, _)| *of_text == number) {
-            Some((_, text)) => self.set_known(name, text),
+            Some((_, text)) => {
+                self.accept(name);
+                self.set_known(name, text);
+            }
             None => self.refuse_number(name, number),
         }
     }
 
     fn number_of_text(&self, name: &str, texts: &[(i32, &str)]) -> i32 {
         let known = self.known(name);
-        texts.iter().find(|(_, text)| *text == known).map_or(0, |(number, _)| *number)
+        let known =
+            || texts.iter().find(|(_, text)| *text == known).map_or(0, |(number, _)| *number);
+        self.refused().number(name).unwrap_or_else(known)
     }
 
     /// The temperature with that number; `None` if there is none, which fails the opening.
@@ -40,6 +46,10 @@ impl Options {
         }
         found
     }
+
+    fn number_of(&self, name: &str, temperature: Temperature) -> i32 {
+        self.refused().number(name).unwrap_or_else(|| temperature.as_byte().into())
+    }
 }
 
 c_api! {
@@ -50,7 +60,7 @@ c_api! {
     }
 
     fn rocksdb_options_get_default_temperature(o: &Options) -> i32 {
-        o.rdb.db.cf.settings.default_temperature.as_byte().into()
+        o.number_of("default_temperature", o.rdb.db.cf.settings.default_temperature)
     }
 
     fn rocksdb_options_set_default_write_temperature(o: &mut Options, number: i32) {
@@ -60,7 +70,7 @@ c_api! {
     }
 
     fn rocksdb_options_get_default_write_temperature(o: &Options) -> i32 {
-        o.rdb.db.cf.settings.default_write_temperature.as_byte().into()
+        o.number_of("default_write_temperature", o.rdb.db.cf.settings.default_write_temperature)
     }
 
     fn rocksdb_options_set_last_level_temperature(o: &mut Options, number: i32) {
@@ -70,7 +80,7 @@ c_api! {
     }
 
     fn rocksdb_options_get_last_level_temperature(o: &Options) -> i32 {
-        o.rdb.db.cf.settings.last_level_temperature.as_byte().into()
+        o.number_of("last_level_temperature", o.rdb.db.cf.settings.last_level_temperature)
     }
 
     fn rocksdb_options_set_metadata_write_temperature(o: &mut Options, number: i32) {
@@ -80,7 +90,7 @@ c_api! {
     }
 
     fn rocksdb_options_get_metadata_write_temperature(o: &Options) -> i32 {
-        o.rdb.db.db.metadata_write_temperature.as_byte().into()
+        o.number_of("metadata_write_temperature", o.rdb.db.db.metadata_write_temperature)
     }
 
     fn rocksdb_options_set_wal_write_temperature(o: &mut Options, number: i32) {
@@ -90,7 +100,7 @@ c_api! {
     }
 
     fn rocksdb_options_get_wal_write_temperature(o: &Options) -> i32 {
-        o.rdb.db.db.wal_write_temperature.as_byte().into()
+        o.number_of("wal_write_temperature", o.rdb.db.db.wal_write_temperature)
     }
 
     fn rocksdb_options_set_lowest_used_cache_tier(o: &mut Options, number: i32) {

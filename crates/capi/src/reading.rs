@@ -47,6 +47,7 @@ fn fill(
 }
 
 /// A value that C destroys; NULL for none.
+#[inline]
 pub fn pin(value: Option<Value>) -> *mut Tagged<Pinned> {
     value.map_or(null_mut(), |value| make(Pinned(value)))
 }
@@ -109,6 +110,7 @@ impl Db {
     ///
     /// # Errors
     /// What the engine says.
+    #[inline]
     pub fn get(
         &self,
         options: &ReadOptions,
@@ -333,6 +335,7 @@ pub struct Slice {
 
 impl Slice {
     /// Bytes that are lent.
+    #[inline]
     pub fn of(bytes: &[u8]) -> Self {
         Self { data: Bytes::of(bytes), size: bytes.len() }
     }

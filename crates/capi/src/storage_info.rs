@@ -89,7 +89,7 @@ impl Named {
 impl Stored {
     fn list(db: &Db, options: &ListOptions) -> Result<Self> {
         if options.atomic_flush && !db.flushes_atomically() {
-            let what = "atomic_flush in a database that is open without it";
+            let what = "atomic_flush of several families without the option of the database";
             return Err(rdb::Error::not_supported(what));
         }
         let files = db.engine().live_files_storage(options.wal_size_for_flush)?.into_iter();

@@ -19,7 +19,7 @@ const LARGEST_SEQNO: &str = "rocksdb.key.largest.seqno";
 /// Properties of a table.
 pub struct Properties {
     table: Arc<TableProperties>,
-    /// Those that are not the engine's.
+    /// Those that collectors gave, in RocksDB also its own, by name.
     user: Vec<(Vec<u8>, Vec<u8>)>,
     /// The smallest and the largest sequence number, of a table that a job wrote.
     seqnos: Option<(u64, u64)>,
@@ -28,8 +28,9 @@ pub struct Properties {
 impl Properties {
     /// Those of this table.
     pub fn of(table: Arc<TableProperties>) -> Self {
-        let user = table.user_properties();
-        let user = user.map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+        let all = table.block_based_properties().chain(table.user_properties());
+        let mut user: Vec<_> = all.map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+        user.sort_unstable();
         Self { table, user, seqnos: None }
     }
 
@@ -295,11 +296,9 @@ c_api! {
     ) -> *const c_char {
         lend(info.raw("rocksdb.seqno.time.map"), len)
     }
-}
 
-c_api! {
     fn rocksdb_table_properties_uncompressed_data_size(info: &Properties) -> u64 {
-        info.number("rocksdb.uncompressed.data.size")
+        info.table.uncompressed_data_size
     }
 }
 

@@ -12,6 +12,7 @@ use crate::cache::Cache;
 use crate::convert::is_default;
 use crate::event_infos::lend_at;
 use crate::options::Options;
+use crate::refused::{Refused, Refuses, refuses};
 
 /// Options of block-based tables.
 #[derive(Default)]
@@ -19,6 +20,7 @@ pub struct TableOptions {
     rdb: rdb::BlockBasedOptions,
     /// Names of options that cannot be had, and their values.
     refused: Vec<(&'static str, String)>,
+    refused_numbers: Refused,
     known: Vec<(&'static str, String)>,
 }
 
@@ -41,15 +43,9 @@ handles! {
     Cuckoo = "cuckoo_table_options",
 }
 
+refuses! { TableOptions: refused_numbers, }
+
 impl TableOptions {
-    fn refuse_number(&mut self, name: &'static str, number: i32) {
-        self.refuse(name, Some(number.to_string()));
-    }
-
-    fn accept(&mut self, name: &'static str) {
-        self.refuse(name, None);
-    }
-
     fn refuse(&mut self, name: &'static str, value: Option<String>) {
         self.refused.retain(|(refused, _)| *refused != name);
         self.refused.extend(value.map(|value| (name, value)));
@@ -73,7 +69,8 @@ impl TableOptions {
 /// Sets how tables are made.
 pub fn set_tables(o: &mut Options, tables: &TableOptions) {
     o.rdb.set_block_based_table_factory(&tables.rdb);
-    let first = tables.refused.first();
+    let number = || tables.refused_numbers.first().map(|(name, number)| (name, number.to_string()));
+    let first = tables.refused.first().cloned().or_else(number);
     let why = first.map(|(name, value)| {
         rdb::Error::not_supported(format_args!("option '{name}' with '{value}'"))
     });
@@ -197,13 +194,17 @@ c_api! {
 
     fn rocksdb_block_based_options_set_checksum(o: &mut TableOptions, number: std::ffi::c_char) {
         match crate::convert::Choice::from_number(number.into()) {
-            Some(kind) => o.rdb.engine.checksum = kind,
+            Some(kind) => {
+                o.rdb.engine.checksum = kind;
+                o.accept("checksum");
+            }
             None => o.refuse_number("checksum", number.into()),
         }
     }
 
     fn rocksdb_block_based_options_get_checksum(o: &TableOptions) -> i32 {
-        crate::convert::Choice::number(&o.rdb.engine.checksum)
+        let own = || crate::convert::Choice::number(&o.rdb.engine.checksum);
+        o.refused().number("checksum").unwrap_or_else(own)
     }
 
     fn rocksdb_block_based_options_set_index_block_search_type(o: &mut TableOptions, kind: i32) {

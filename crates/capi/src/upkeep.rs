@@ -8,7 +8,7 @@ use flagstone_rocksdb::parts::{Store, has_no_effect};
 use crate::abi::{Array, Ref, Result, Text, count};
 use crate::api::c_api;
 use crate::calls::{CompactOptions, FlushOptions, FlushWalOptions, ReadOptions, WaitOptions};
-use crate::db::{Db, Family};
+use crate::db::{Db, Family, flushes_atomically};
 use crate::reading::families;
 
 /// Compacts a range. C has no place for an error here.
@@ -62,7 +62,7 @@ fn verify(db: &Db) -> Result<()> {
 /// # Errors
 /// What the engine says.
 pub fn flush_all(store: &Store, families: &[&ColumnFamily], options: &FlushOptions) -> Result<()> {
-    let flush = options.checked(store.db().options().atomic_flush)?;
+    let flush = options.checked(flushes_atomically(store))?;
     families.iter().try_for_each(|family| store.db().flush(family, &flush))?;
     if options.waits_for_listeners() {
         store.db().wait_for_listeners();

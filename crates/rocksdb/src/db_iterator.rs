@@ -125,9 +125,9 @@ impl<'a, D: DBAccess> DBRawIteratorWithThreadMode<'a, D> {
         self.walker.item()
     }
 
-    fn measure(&mut self, seek: impl FnOnce(&mut Walker)) {
+    fn measure(&mut self, seek: impl FnOnce(&mut Walker) -> Option<&[u8]>) {
         let db = self.db;
-        db.store().measure_seek(|| seek(&mut self.walker));
+        db.store().measure_seek(|| seek(&mut self.walker).is_some());
     }
 }
 

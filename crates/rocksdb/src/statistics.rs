@@ -108,6 +108,7 @@ impl Statistics {
         self.level.store(level as u8, Ordering::Relaxed);
     }
 
+    #[inline]
     fn is_at_least(&self, level: StatsLevel) -> bool {
         self.level.load(Ordering::Relaxed) >= level as u8
     }
@@ -137,6 +138,7 @@ impl Statistics {
 
     /// Does `work`, and measures how long it takes in microseconds. A part of a microsecond counts
     /// as a whole one.
+    #[inline]
     pub(crate) fn measure<T>(&self, histogram: Histogram, work: impl FnOnce() -> T) -> T {
         if !self.is_at_least(StatsLevel::ExceptDetailedTimers) {
             return work();
@@ -149,6 +151,7 @@ impl Statistics {
     }
 
     /// Adds a value that takes no time to a distribution, such as a number of bytes.
+    #[inline]
     pub(crate) fn record(&self, histogram: Histogram, value: u64) {
         if self.is_at_least(StatsLevel::ExceptTimers) {
             locked(&self.distributions[histogram as usize]).add(value);
@@ -220,11 +223,13 @@ impl Statistics {
 
 impl CountedDatabase {
     /// As [`Statistics::measure`].
+    #[inline]
     pub(crate) fn measure<T>(&self, histogram: Histogram, work: impl FnOnce() -> T) -> T {
         self.statistics.measure(histogram, work)
     }
 
     /// What the database adds to.
+    #[inline]
     pub(crate) fn statistics(&self) -> &Statistics {
         &self.statistics
     }

@@ -80,6 +80,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Db::get_with`].
+    #[inline]
     pub fn get(
         &self,
         options: &ReadOptions,
@@ -169,6 +170,7 @@ impl Store {
     }
 
     /// Does a seek of a cursor, and measures how long it takes.
+    #[inline]
     pub fn measure_seek<T>(&self, seek: impl FnOnce() -> T) -> T {
         self.opened.measure(Histogram::DbSeek, seek)
     }
@@ -266,6 +268,7 @@ macro_rules! either {
 
 impl Cursor {
     /// Whether it stands on a key.
+    #[inline]
     pub fn valid(&self) -> bool {
         either!(self, inner => inner.valid())
     }
@@ -299,6 +302,7 @@ impl Cursor {
     }
 
     /// Moves to the next key; it must be valid.
+    #[inline]
     pub fn next(&mut self) {
         either!(self, inner => inner.next());
     }
@@ -324,11 +328,13 @@ impl Cursor {
     }
 
     /// Finds the value, reading its blob file if it lies in one.
-    pub fn load_value(&mut self) -> Result<()> {
-        either!(self, inner => inner.value().map(|_| ()))
+    #[inline]
+    pub fn load_value(&mut self) -> Result<&[u8]> {
+        either!(self, inner => inner.value())
     }
 
     /// The key; the cursor must be valid.
+    #[inline]
     pub fn key(&self) -> &[u8] {
         either!(self, inner => inner.key())
     }

@@ -3,7 +3,8 @@
 use crate::error::Error;
 use crate::store::Cursor;
 
-/// A cursor that reads the value of each key that it stands on.
+/// A cursor that reads the value of each key that it stands on. Each move returns that value, and
+/// `None` if it is not valid any more.
 pub struct Walker {
     /// The engine's cursor, or why there is none.
     cursor: Result<Cursor, Error>,
@@ -30,6 +31,7 @@ impl Walker {
     }
 
     /// Whether it stands on a key.
+    #[inline]
     pub fn valid(&self) -> bool {
         self.failed.is_none() && self.cursor.as_ref().is_ok_and(Cursor::valid)
     }
@@ -56,39 +58,48 @@ impl Walker {
     }
 
     /// Moves to the first key.
-    pub fn seek_to_first(&mut self) {
+    pub fn seek_to_first(&mut self) -> Option<&[u8]> {
         self.look_again();
-        self.go(Cursor::seek_to_first);
+        self.go(Cursor::seek_to_first)
     }
 
     /// Moves to the last key.
-    pub fn seek_to_last(&mut self) {
-        if !self.refuses_to_go_back() {
-            self.go(Cursor::seek_to_last);
+    pub fn seek_to_last(&mut self) -> Option<&[u8]> {
+        if self.refuses_to_go_back() {
+            return None;
         }
+        self.go(Cursor::seek_to_last)
     }
 
     /// Moves to `key`, or to the next one behind it.
-    pub fn seek(&mut self, key: &[u8]) {
+    pub fn seek(&mut self, key: &[u8]) -> Option<&[u8]> {
         self.look_again();
-        self.go(|cursor| cursor.seek(key));
+        self.go(|cursor| cursor.seek(key))
     }
 
     /// Moves to `key`, or to the next one before it.
-    pub fn seek_for_prev(&mut self, key: &[u8]) {
-        if !self.refuses_to_go_back() {
-            self.go(|cursor| cursor.seek_for_prev(key));
+    pub fn seek_for_prev(&mut self, key: &[u8]) -> Option<&[u8]> {
+        if self.refuses_to_go_back() {
+            return None;
         }
+        self.go(|cursor| cursor.seek_for_prev(key))
     }
 
     /// Moves to the next key; does nothing unless it is valid.
-    pub fn next(&mut self) {
+    #[expect(clippy::should_implement_trait, reason = "an iterator of Rust's lends nothing")]
+    #[inline]
+    pub fn next(&mut self) -> Option<&[u8]> {
         if !self.valid() {
-            return;
+            return None;
         }
         if !self.is_tailing {
             return self.go(Cursor::next);
         }
+        self.next_of_now()
+    }
+
+    #[cold]
+    fn next_of_now(&mut self) -> Option<&[u8]> {
         let key = self.item().map(|(key, _)| key.to_vec()).unwrap_or_default();
         self.look_again();
         self.go(|cursor| {
@@ -96,21 +107,28 @@ impl Walker {
             if cursor.valid() && cursor.key() == key {
                 cursor.next();
             }
-        });
+        })
     }
 
     /// Moves to the key before; does nothing unless it is valid.
-    pub fn prev(&mut self) {
-        if self.valid() && !self.refuses_to_go_back() {
-            self.go(Cursor::prev);
+    pub fn prev(&mut self) -> Option<&[u8]> {
+        if !self.valid() || self.refuses_to_go_back() {
+            return None;
         }
+        self.go(Cursor::prev)
+    }
+
+    /// The key, if it is valid.
+    #[inline]
+    pub fn key(&self) -> Option<&[u8]> {
+        let cursor = self.cursor.as_ref().ok().filter(|_| self.valid())?;
+        Some(self.internal_key.as_deref().unwrap_or_else(|| cursor.key()))
     }
 
     /// The key and the value, if it is valid.
     pub fn item(&self) -> Option<(&[u8], &[u8])> {
-        let cursor = self.cursor.as_ref().ok().filter(|_| self.valid())?;
-        let key = self.internal_key.as_deref().unwrap_or_else(|| cursor.key());
-        Some((key, cursor.found_value()?))
+        let key = self.key()?;
+        Some((key, self.cursor.as_ref().ok()?.found_value()?))
     }
 
     /// The timestamp of the version shown, if it is valid.
@@ -122,16 +140,25 @@ impl Walker {
     }
 
     /// Moves, and reads the value there: what it says must be known before it is asked for.
-    fn go(&mut self, step: impl FnOnce(&mut Cursor)) {
-        let Ok(cursor) = &mut self.cursor else { return };
-        self.failed = None;
+    #[inline]
+    fn go(&mut self, step: impl FnOnce(&mut Cursor)) -> Option<&[u8]> {
+        let Self { cursor: Ok(cursor), failed, internal_key, .. } = self else { return None };
+        *failed = None;
         step(cursor);
-        self.internal_key = match cursor {
-            Cursor::Plain(inner) if inner.valid() => inner.internal_key(),
+        if !cursor.valid() {
+            *internal_key = None;
+            return None;
+        }
+        *internal_key = match cursor {
+            Cursor::Plain(inner) => inner.internal_key(),
             _ => None,
         };
-        if cursor.valid() {
-            self.failed = cursor.load_value().err().map(Error::from);
+        match cursor.load_value() {
+            Ok(value) => Some(value),
+            Err(error) => {
+                *failed = Some(error.into());
+                None
+            }
         }
     }
 

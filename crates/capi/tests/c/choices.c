@@ -222,10 +222,26 @@ static void choices(void) {
     OK();
     CHECK(flushes == round);
   }
+  /* A flush of the only family is atomic. */
   rocksdb_flushoptions_set_force_atomic_flush(flushing, 1);
   rocksdb_flush(db, flushing, &error);
+  OK();
+  rocksdb_livefiles_storage_info_options_t* listing =
+      rocksdb_livefiles_storage_info_options_create();
+  rocksdb_livefiles_storage_info_options_set_atomic_flush(listing, 1);
+  rocksdb_livefiles_storage_info_destroy(rocksdb_get_livefiles_storage_info(db, listing, &error));
+  OK();
+  rocksdb_column_family_handle_t* other = rocksdb_create_column_family(db, options, "other", &error);
+  OK();
+  rocksdb_flush(db, flushing, &error);
   CHECK(failed_with("Not implemented: "));
+  CHECK(rocksdb_get_livefiles_storage_info(db, listing, &error) == NULL);
+  CHECK(failed_with("Not implemented: "));
+  rocksdb_livefiles_storage_info_options_destroy(listing);
   rocksdb_flushoptions_destroy(flushing);
+  rocksdb_drop_column_family(db, other, &error);
+  OK();
+  rocksdb_column_family_handle_destroy(other);
   rocksdb_close(db);
 
   CHECK(rocksdb_options_get_lowest_used_cache_tier(options) == 2);
@@ -272,6 +288,64 @@ static void choices(void) {
   CHECK(destroyed == before + 1);
 }
 
+/* Numbers that are no choice come back, and fail what uses them until another is set. */
+static void refused(void) {
+  rocksdb_options_t* options = creating();
+  rocksdb_options_set_compaction_pri(options, 77);
+  CHECK(rocksdb_options_get_compaction_pri(options) == 77);
+  rocksdb_options_set_wal_write_temperature(options, 7);
+  CHECK(rocksdb_options_get_wal_write_temperature(options) == 7);
+  rocksdb_options_set_lowest_used_cache_tier(options, 7);
+  CHECK(rocksdb_options_get_lowest_used_cache_tier(options) == 7);
+  rocksdb_options_set_block_protection_bytes_per_key(options, 3);
+  CHECK(rocksdb_options_get_block_protection_bytes_per_key(options) == 3);
+  rocksdb_options_set_memtable_protection_bytes_per_key(options, 7);
+  CHECK(rocksdb_options_get_memtable_protection_bytes_per_key(options) == 7);
+  CHECK(rocksdb_open(options, in("refused"), &error) == NULL);
+  CHECK(failed_with("Not implemented: option 'compaction_pri' with the value 77"));
+  rocksdb_options_set_compaction_pri(options, 3);
+  rocksdb_options_set_wal_write_temperature(options, 0);
+  rocksdb_options_set_lowest_used_cache_tier(options, 2);
+  rocksdb_options_set_block_protection_bytes_per_key(options, 0);
+  rocksdb_options_set_memtable_protection_bytes_per_key(options, 0);
+  CHECK(rocksdb_options_get_compaction_pri(options) == 3);
+  CHECK(rocksdb_options_get_lowest_used_cache_tier(options) == 2);
+
+  rocksdb_block_based_table_options_t* tables = rocksdb_block_based_options_create();
+  rocksdb_block_based_options_set_index_shortening(tables, 7);
+  CHECK(rocksdb_block_based_options_get_index_shortening(tables) == 7);
+  rocksdb_block_based_options_set_checksum(tables, 77);
+  CHECK(rocksdb_block_based_options_get_checksum(tables) == 77);
+  rocksdb_options_set_block_based_table_factory(options, tables);
+  CHECK(rocksdb_open(options, in("refused"), &error) == NULL);
+  CHECK(failed_with("Not implemented: option 'index_shortening' with '7'"));
+  rocksdb_block_based_options_set_index_shortening(tables, 1);
+  rocksdb_block_based_options_set_checksum(tables, 1);
+  rocksdb_options_set_block_based_table_factory(options, tables);
+  rocksdb_t* db = rocksdb_open(options, in("refused"), &error);
+  OK();
+
+  rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
+  rocksdb_writeoptions_set_rate_limiter_priority(write, 7);
+  CHECK(rocksdb_writeoptions_get_rate_limiter_priority(write) == 7);
+  rocksdb_put(db, write, "a", 1, "1", 1, &error);
+  CHECK(failed_with("Invalid argument: rate_limiter_priority 7"));
+  rocksdb_writeoptions_destroy(write);
+  write = rocksdb_writeoptions_create();
+  rocksdb_writeoptions_set_protection_bytes_per_key(write, 4096);
+  CHECK(rocksdb_writeoptions_get_protection_bytes_per_key(write) == 4096);
+  rocksdb_put(db, write, "a", 1, "1", 1, &error);
+  CHECK(failed_with("Invalid argument: "));
+  rocksdb_writeoptions_destroy(write);
+  rocksdb_compactoptions_t* compacting = rocksdb_compactoptions_create();
+  rocksdb_compactoptions_set_blob_garbage_collection_policy(compacting, 7);
+  CHECK(rocksdb_compactoptions_get_blob_garbage_collection_policy(compacting) == 7);
+  rocksdb_compactoptions_destroy(compacting);
+  rocksdb_close(db);
+  rocksdb_block_based_options_destroy(tables);
+  rocksdb_options_destroy(options);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   snprintf(directory, sizeof(directory), "%s", arguments[1]);
@@ -279,6 +353,7 @@ int main(int count, char** arguments) {
   transactions();
   backups();
   choices();
+  refused();
   puts("done");
   return 0;
 }

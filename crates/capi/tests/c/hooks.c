@@ -52,7 +52,17 @@ static void on_flush(void* state, rocksdb_t* db, const rocksdb_flushjobinfo_t* i
   CHECK(rocksdb_table_properties_key_largest_seqno(table) == rocksdb_flushjobinfo_largest_seqno(info));
   const char* comparator = rocksdb_table_properties_comparator_name(table, &len);
   CHECK(is(comparator, len, "leveldb.BytewiseComparator"));
-  CHECK(rocksdb_table_properties_user_collected_properties_count(table) == 0);
+  CHECK(rocksdb_table_properties_user_collected_properties_count(table) == 4);
+  const char* collected = rocksdb_table_properties_user_collected_properties_key_at(table, 1, &len);
+  CHECK(is(collected, len, "rocksdb.block.based.table.index.type"));
+  collected = rocksdb_table_properties_user_collected_properties_value_at(table, 1, &len);
+  CHECK(len == 4 && memcmp(collected, "\0\0\0\0", 4) == 0);
+  CHECK(rocksdb_table_properties_data_block_restart_interval(table) == 16);
+  CHECK(rocksdb_table_properties_index_block_restart_interval(table) == 1);
+  CHECK(rocksdb_table_properties_uncompressed_data_size(table) >
+        rocksdb_table_properties_raw_value_size(table));
+  const char* compression = rocksdb_table_properties_compression_options(table, &len);
+  CHECK(ends_with(compression, len, "; _type=4; "));
   counts.flushes++;
 }
 

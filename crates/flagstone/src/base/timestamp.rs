@@ -82,7 +82,7 @@ pub fn check_size(family: &str, size: usize, given: usize) -> Result<()> {
     }
     Err(Error::invalid_argument(match size {
         0 => format!(
-            "column family '{family}' has no timestamps, because its comparator has none; leave out the timestamp"
+            "column family '{family}' has no timestamps, as its comparator does not enable timestamps; leave them out"
         ),
         _ => format!(
             "a timestamp of {given} bytes was given, but those of column family '{family}' have {size}"

@@ -30,6 +30,8 @@ pub(crate) mod name {
     pub const INDEX_PARTITIONS: &str = "rocksdb.index.partitions";
     pub const TOP_LEVEL_INDEX_SIZE: &str = "rocksdb.top-level.index.size";
     pub const COMPRESSION_OPTIONS: &str = "rocksdb.compression_options";
+    pub const DATA_RESTART_INTERVAL: &str = "rocksdb.data.block.restart.interval";
+    pub const INDEX_RESTART_INTERVAL: &str = "rocksdb.index.block.restart.interval";
     pub const PROPERTY_COLLECTORS: &str = "rocksdb.property.collectors";
     pub const TIMESTAMP_MIN: &str = "rocksdb.timestamp_min";
     pub const TIMESTAMP_MAX: &str = "rocksdb.timestamp_max";
@@ -110,6 +112,9 @@ pub struct TableProperties {
     pub raw: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Bytes of all data blocks with their trailers, and of values between them.
     pub data_size: u64,
+    /// Bytes of all data blocks before compression. The file does not record them: 0 in a table
+    /// that was read.
+    pub uncompressed_data_size: u64,
     /// Bytes of the index.
     pub index_size: u64,
     /// Bytes of the filter.
@@ -197,8 +202,17 @@ impl TableProperties {
         let is_users = |name: &[u8]| {
             ![&b"rocksdb."[..], b"flagstone."].iter().any(|own| name.starts_with(own))
         };
+        self.named(is_users)
+    }
+
+    /// Those of the index and the filter, by name, which RocksDB counts among the collected ones.
+    pub fn block_based_properties(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.named(|name| name.starts_with(b"rocksdb.block.based.table."))
+    }
+
+    fn named(&self, is_wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = (&[u8], &[u8])> {
         let all = self.raw.iter().map(|(name, value)| (name.as_slice(), value.as_slice()));
-        all.filter(move |(name, _)| is_users(name))
+        all.filter(move |(name, _)| is_wanted(name))
     }
 
     /// Whether the writer held data blocks back to make a compression dictionary of them, if they

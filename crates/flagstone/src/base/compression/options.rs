@@ -68,12 +68,12 @@ impl Default for CompressionOptions {
 }
 
 impl fmt::Display for CompressionOptions {
-    /// As in the property `rocksdb.compression_options` that RocksDB 7.8 writes.
+    /// As in the property `rocksdb.compression_options` that RocksDB 11 writes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "window_bits={}; level={}; strategy={}; max_dict_bytes={}; zstd_max_train_bytes={}; enabled={}; \
-             max_dict_buffer_bytes={}; use_zstd_dict_trainer={}; ",
+             max_dict_buffer_bytes={}; use_zstd_dict_trainer={}; max_compressed_bytes_per_kb={}; checksum={}; ",
             self.window_bits,
             self.level,
             self.strategy,
@@ -82,6 +82,8 @@ impl fmt::Display for CompressionOptions {
             u8::from(self.enabled),
             self.max_dict_buffer_bytes,
             u8::from(self.use_zstd_dict_trainer),
+            self.max_compressed_bytes_per_kb,
+            u8::from(self.checksum),
         )
     }
 }

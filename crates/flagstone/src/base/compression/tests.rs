@@ -40,7 +40,7 @@ fn options_print_as_rocksdb_stores_them() {
     assert_eq!(
         options.to_string(),
         "window_bits=-14; level=32767; strategy=0; max_dict_bytes=4096; zstd_max_train_bytes=0; enabled=0; \
-         max_dict_buffer_bytes=0; use_zstd_dict_trainer=1; "
+         max_dict_buffer_bytes=0; use_zstd_dict_trainer=1; max_compressed_bytes_per_kb=896; checksum=0; "
     );
 }
 

@@ -95,7 +95,7 @@ fn check(
     for number in files {
         let Some((level, _)) = version.files().find(|(_, file)| file.number() == *number) else {
             return Err(Error::invalid_argument(format!(
-                "the column family has no table {number}"
+                "table {number} does not exist in the column family"
             )));
         };
         if level > output_level {

@@ -237,6 +237,7 @@ impl Iter {
     ///
     /// # Panics
     /// If the cursor is not valid.
+    #[inline]
     pub fn internal_key(&self) -> Option<Vec<u8>> {
         self.entries().internal_key().map(|key| key.as_bytes().to_vec())
     }

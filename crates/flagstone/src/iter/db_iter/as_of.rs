@@ -118,10 +118,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     /// The stored key of the version shown, in a scan over history: with its timestamp, sequence
     /// number and type, as RocksDB's iterator shows it. The cursor must be valid.
+    #[inline]
     pub fn internal_key(&self) -> Option<InternalKeyBuf> {
-        let (sequence, value_type) = self.version();
-        let key = || InternalKeyBuf::new(self.full_key(), sequence, value_type);
-        self.is_over_history().then(key)
+        self.is_over_history().then(|| {
+            let (sequence, value_type) = self.version();
+            InternalKeyBuf::new(self.full_key(), sequence, value_type)
+        })
     }
 
     /// Whether the scan shows each version.

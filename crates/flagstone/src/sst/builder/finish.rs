@@ -209,9 +209,7 @@ fn fill_properties(
     let flag = |set: bool| if set { b"1" } else { b"0" };
     properties.set(name::WHOLE_KEY_FILTERING, flag(settings.whole_key_filtering));
     properties.set(name::PREFIX_FILTERING, flag(settings.prefix_extractor.is_some()));
-    if settings.partition_filters {
-        properties.set(name::DECOUPLED_FILTERS, flag(true));
-    }
+    properties.set(name::DECOUPLED_FILTERS, flag(true));
     properties.set_number(name::INDEX_KEY_IS_USER_KEY, u64::from(flavor.user_keys));
     properties.set_number(name::INDEX_VALUE_IS_DELTA, u64::from(flavor.delta_values));
     properties.set_number(name::FIXED_KEY_LENGTH, 0);
@@ -219,7 +217,12 @@ fn fill_properties(
         properties.set_number(name::INDEX_PARTITIONS, sizes.partitions);
         properties.set_number(name::TOP_LEVEL_INDEX_SIZE, sizes.top_level);
     }
-    properties.set(name::COMPRESSION_OPTIONS, settings.compression_options.to_string().as_bytes());
+    let kind = settings.compression.to_byte();
+    let compression_options = format!("{}_type={kind}; ", settings.compression_options);
+    properties.set(name::COMPRESSION_OPTIONS, compression_options.as_bytes());
+    let (data, index) = (settings.block_restart_interval, settings.index_block_restart_interval);
+    properties.set_number(name::DATA_RESTART_INTERVAL, data as u64);
+    properties.set_number(name::INDEX_RESTART_INTERVAL, index as u64);
     let collectors = collectors::names(&settings.collectors);
     properties.set(name::PROPERTY_COLLECTORS, collectors.as_bytes());
     properties.fill_raw();

@@ -372,7 +372,9 @@ impl TableBuilder {
             self.collectors.block_added(self.block.entries.estimated_size());
         }
         if let Some(parallel) = &mut self.codec.parallel {
-            let is_huge = self.block.entries.finish().len() > PARALLEL_BLOCK_MAX;
+            let size = self.block.entries.finish().len();
+            self.properties.uncompressed_data_size += size as u64;
+            let is_huge = size > PARALLEL_BLOCK_MAX;
             let is_due = parallel.push(
                 self.block.entries.go_on(),
                 &self.block.first_key,
@@ -386,6 +388,7 @@ impl TableBuilder {
         }
         let guide = self.guide_room(1);
         let block = self.block.entries.finish();
+        self.properties.uncompressed_data_size += block.len() as u64;
         if let Some(held_back) = &mut self.codec.held_back {
             held_back.push(block, &self.block.first_key, &self.block.last_key);
             self.block.entries.clear();

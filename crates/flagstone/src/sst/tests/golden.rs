@@ -45,6 +45,12 @@ fn golden_small_table() {
     let largest = InternalKeyBuf::new(b"z", (1 << 56) - 1, ValueType::RangeDeletion);
     assert_eq!(summary.largest, Some(largest));
     let properties = &summary.properties;
+    let number = |name: &str| properties.number(&format!("rocksdb.{name}")).unwrap();
+    assert_eq!(number("data.block.restart.interval"), Some(16));
+    assert_eq!(number("index.block.restart.interval"), Some(1));
+    assert_eq!(properties.uncompressed_data_size, 0x40);
+    let compression = &properties.raw[&b"rocksdb.compression_options"[..]];
+    assert!(compression.ends_with(b"; checksum=0; _type=0; "));
     let counts = (properties.num_entries, properties.num_deletions, properties.num_merge_operands);
     assert_eq!((counts, properties.num_range_deletions), ((5, 2, 1), 1));
     assert_eq!((properties.data_size, properties.tail_start_offset), (0x45, 0x45));

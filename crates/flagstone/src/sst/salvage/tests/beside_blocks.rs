@@ -80,7 +80,8 @@ fn a_lost_value_stays_lost_when_the_table_is_dated() {
     let mut bytes = vec![0; builder.finish().unwrap().size as usize];
     file.read_at(0, &mut bytes).unwrap();
     bytes[60] ^= 0x10;
-    let own = bytes.windows(9).rposition(|window| window == b"data.size").expect("properties");
+    let own =
+        bytes.windows(18).rposition(|window| window == b"data.block.restart").expect("properties");
     bytes[own] ^= 0x10;
     let mut remains = Arc::into_inner(survey(&bytes)).unwrap();
     assert!(remains.properties.is_none());

@@ -40,7 +40,8 @@ fn a_table_in_a_value_does_not_come_out() {
 #[test]
 fn a_table_in_a_value_does_not_tell_what_the_other_is() {
     let mut bytes = table_in_a_value();
-    let own = bytes.windows(9).rposition(|window| window == b"data.size").expect("properties");
+    let own =
+        bytes.windows(18).rposition(|window| window == b"data.block.restart").expect("properties");
     bytes[own] ^= 0x10;
     let metaindex = survey(&bytes).source.footer.metaindex;
     bytes[metaindex.offset as usize + 3] ^= 0x10;
@@ -74,7 +75,10 @@ fn a_table_in_a_value_does_not_cost_the_blocks_behind_it() {
         bytes[blocks[0].offset as usize + 1] ^= 0x10;
         bytes[blocks.last().expect("the last").offset as usize + 1] ^= 0x10;
         bytes.truncate(
-            bytes.windows(9).rposition(|window| window == b"data.size").expect("properties"),
+            bytes
+                .windows(18)
+                .rposition(|window| window == b"data.block.restart")
+                .expect("properties"),
         );
         let remains = survey(&bytes);
         let keys: BTreeSet<_> =
