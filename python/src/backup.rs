@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::backup::{
     BackupEngine, BackupEngineOptions, BackupEngineReadOnly, CreateBackupOptions, RestoreOptions,
@@ -25,11 +26,23 @@ enum Engine {
 /// `Backups(path, ...)` makes the directory if there is none; with `read_only=True` it must be
 /// there, and several may read it. Rates are bytes per second, 0 for no limit; `threads` is how
 /// many copy. Without `sync` a loss of power may damage the newest backup. `schema_version=2` also
-/// records sizes and temperatures, which RocksDB reads from 6.19 on.
+/// records sizes and temperatures, which RocksDB reads from 6.19 on. One call at a time changes
+/// them; another raises `Busy`.
 #[pyclass(frozen, module = "flagstone")]
 pub struct Backups {
     path: PathBuf,
     engine: Held<Engine>,
+    /// Somebody changes them.
+    is_changing: AtomicBool,
+}
+
+/// Ends a change when it is dropped.
+struct Change<'a>(&'a Backups);
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        self.0.is_changing.store(false, Ordering::Release);
+    }
 }
 
 /// What a directory of backups says of one.
@@ -73,9 +86,15 @@ impl Backups {
         })
     }
 
-    fn writing(&self, py: Python<'_>) -> PyResult<&BackupEngine> {
+    /// The engine, for one change at a time: what is told of progress must not wait for the change
+    /// that tells it.
+    fn changing(&self, py: Python<'_>) -> PyResult<(&BackupEngine, Change<'_>)> {
         match self.engine(py)? {
-            Engine::Writing(engine) => Ok(engine),
+            Engine::Writing(_) if self.is_changing.swap(true, Ordering::AcqRel) => {
+                let message = format!("the backups in {} are being changed", self.path.display());
+                Err(error(py, Class::Busy, message))
+            }
+            Engine::Writing(engine) => Ok((engine, Change(self))),
             Engine::Reading(_) => {
                 let message = format!("the backups in {} are read only", self.path.display());
                 Err(error(py, Class::NotSupported, message))
@@ -127,7 +146,7 @@ impl Backups {
                 Engine::Writing(BackupEngine::open(options)?)
             })
         })?;
-        Ok(Self { path, engine: Held::new(engine) })
+        Ok(Self { path, engine: Held::new(engine), is_changing: AtomicBool::new(false) })
     }
 
     /// Makes a backup of an open database, and gives its number. Writers go on meanwhile. Tables
@@ -143,7 +162,7 @@ impl Backups {
         metadata: Option<Input>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<u32> {
-        let engine = self.writing(py)?;
+        let (engine, _change) = self.changing(py)?;
         let db = life(database).db(py)?;
         let mut options = CreateBackupOptions::default();
         options.flush_before_backup = flush;
@@ -215,20 +234,20 @@ impl Backups {
     /// Deletes a backup, and the files that no other one needs.
     #[pyo3(signature = (id, /))]
     fn delete(&self, py: Python<'_>, id: u32) -> PyResult<()> {
-        let engine = self.writing(py)?;
+        let (engine, _change) = self.changing(py)?;
         wait(py, || engine.delete_backup(id))
     }
 
     /// Deletes all backups but the newest `keep`.
     #[pyo3(signature = (keep, /))]
     fn purge(&self, py: Python<'_>, keep: usize) -> PyResult<()> {
-        let engine = self.writing(py)?;
+        let (engine, _change) = self.changing(py)?;
         wait(py, || engine.purge_old_backups(keep))
     }
 
     /// Removes what an interrupted backup or deletion has left.
     fn collect_garbage(&self, py: Python<'_>) -> PyResult<()> {
-        let engine = self.writing(py)?;
+        let (engine, _change) = self.changing(py)?;
         wait(py, || engine.garbage_collect())
     }
 

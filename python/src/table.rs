@@ -1,7 +1,7 @@
 //! Tables that are written outside a database.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, TryLockError};
 
 use flagstone::{SstFileInfo, SstFileWriter, SstFileWriterOptions};
 use pyo3::prelude::*;
@@ -51,8 +51,12 @@ impl TableWriter {
         py: Python<'_>,
         call: impl FnOnce(&mut Option<Held<SstFileWriter>>) -> PyResult<T>,
     ) -> PyResult<T> {
-        let Ok(mut writer) = self.writer.try_lock() else {
-            return Err(error(py, Class::Busy, "another thread uses the table writer"));
+        let mut writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(writer)) => writer.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(error(py, Class::Busy, "another thread uses the table writer"));
+            }
         };
         if writer.as_ref().is_some_and(Held::is_of_parent) {
             let message = "the table was begun before this process was forked";

@@ -52,6 +52,23 @@ def test_backups_are_deleted_and_damage_is_told(db: flagstone.Database, tmp_path
         reading.delete(numbers[3])
 
 
+def test_progress_may_not_change_the_backups(db: flagstone.Database, tmp_path: Path) -> None:
+    backups = flagstone.Backups(tmp_path / "backups")
+    db[b"stone"] = b"flag" * 2_000_000
+    refused: list[BaseException] = []
+
+    def meddle(copied: int, total: int) -> None:
+        try:
+            backups.purge(0)
+        except flagstone.Busy as busy:
+            refused.append(busy)
+
+    assert backups.create(db, flush=True, progress=meddle) == 1
+    assert refused
+    backups.purge(0)
+    assert backups.list() == []
+
+
 def test_ldb_restores_a_backup(db: flagstone.Database, tmp_path: Path) -> None:
     ldb = shutil.which("ldb")
     if ldb is None:

@@ -200,7 +200,9 @@ fn what_cannot_be_compacted_is_refused() {
         db.compact_files(family, chosen, level, options).unwrap_err()
     };
     let plain = CompactFilesOptions::default();
-    assert!(refused(&[FileNumber(999)], 1, &plain).to_string().contains("no table 000999"));
+    assert!(
+        refused(&[FileNumber(999)], 1, &plain).to_string().contains("table 000999 does not exist")
+    );
     assert!(refused(&all, 99, &plain).to_string().contains("output level 99 does not exist"));
     let elsewhere = CompactFilesOptions { output_path_id: Some(3), ..plain.clone() };
     assert!(refused(&all, 1, &elsewhere).to_string().contains("output_path_id 3"));

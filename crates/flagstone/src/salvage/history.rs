@@ -371,6 +371,11 @@ impl History {
         self.next_file > FileNumber(0) && !lacks_edits
     }
 
+    /// Whether the MANIFEST tells the comparator of a family.
+    pub(super) fn has_comparator(&self, id: ColumnFamilyId) -> bool {
+        self.families.get(&id).is_some_and(|family| family.comparator.is_some())
+    }
+
     /// Whether a family is known to be gone. A MANIFEST that was begun anew says nothing of
     /// families that were dropped before, but how many there have been: ids are never given again.
     pub(super) fn is_dropped(&self, id: ColumnFamilyId) -> bool {

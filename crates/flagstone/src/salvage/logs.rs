@@ -135,6 +135,8 @@ pub(super) struct Logs<'a, 'b> {
     /// Those whose end is torn, which is a loss: what stood there and behind it is that. Which one
     /// it is in the report, until it says how far the log went.
     pub(super) torn: BTreeMap<FileNumber, Option<usize>>,
+    /// Whether the log that is read has lost something before: perhaps which keys end in timestamps.
+    pub(super) is_damaged: bool,
     /// Whether they are out of the archive: tables have had all of it.
     pub(super) is_archive: bool,
     pub(super) prepared: PreparedOperations,
@@ -153,6 +155,7 @@ impl Logs<'_, '_> {
     ) -> Result<()> {
         let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
         self.ends.entry(number).or_default();
+        self.is_damaged = false;
         // Files of a number need not be copies.
         self.prepared.forget_sharing();
         let mut reader = Reader::with_options(file, number, options);
@@ -212,6 +215,7 @@ impl Logs<'_, '_> {
                 }
                 Event::Record(_) => {
                     if let Some(gap) = gap.take() {
+                        self.is_damaged = true;
                         self.lose(part(gap.damage(), listed));
                     }
                     match self.batch(reader, number, std::mem::take(&mut is_first)) {
@@ -264,16 +268,24 @@ impl Logs<'_, '_> {
         let batch = parsed.map_err(Refused::Batch)?;
         end.last_sequence = batch.sequence().max(end.last_sequence);
         let summary = batch.validate().map_err(Refused::Batch)?;
-        let adapted = self.families.adapt_batch(batch, |id| reader.timestamp_size(id).into());
-        let Adapted { batch: adapted, removed } = adapted.map_err(Refused::Batch)?;
+        let told = |id| usize::from(reader.timestamp_size(id));
+        let adapted = self.families.adapt_batch(batch, told, self.is_damaged);
+        let Adapted { batch: adapted, removed, refused } = adapted.map_err(Refused::Batch)?;
+        if !is_plain(summary)
+            && let Some((_, error)) = refused.first_key_value()
+        {
+            return Err(Refused::Batch(error.clone()));
+        }
         let batch =
             adapted.as_deref().map_or(Ok(batch), BatchView::parse).map_err(Refused::Batch)?;
         let (next, taken) = if is_plain(summary) {
             let (mut next, mut taken) = (batch.sequence(), 0);
             for operation in batch.iter() {
                 let operation = operation.map_err(Refused::Batch)?;
-                let kept = self.take(&operation, next, wal).map_err(Refused::Output)?;
-                taken += u64::from(kept);
+                if !operation.family().is_some_and(|id| refused.contains_key(&id)) {
+                    let kept = self.take(&operation, next, wal).map_err(Refused::Output)?;
+                    taken += u64::from(kept);
+                }
                 next += u64::from(operation.takes_sequence());
             }
             (next, taken)
@@ -283,7 +295,14 @@ impl Logs<'_, '_> {
         removed.into_iter().for_each(|(id, newest)| self.families.note_removed(id, newest));
         let last = next.saturating_sub(1).min(MAX_SEQUENCE_NUMBER);
         *self.last_sequence = last.max(*self.last_sequence);
-        Ok(taken)
+        match refused.into_values().next() {
+            Some(error) if taken == 0 => Err(Refused::Batch(error)),
+            Some(error) => {
+                self.lose(error.at(reader.file().path()).at_offset(reader.record_offset()));
+                Ok(taken)
+            }
+            None => Ok(taken),
+        }
     }
 
     /// Takes what a record writes that prepares or decides transactions, or whose operations may
@@ -343,6 +362,10 @@ impl Logs<'_, '_> {
         let (kind, key, value) = match *operation {
             Operation::Put { key, value, .. } => (ValueType::Value, key, value),
             Operation::TimedPut { key, timed, .. } => (ValueType::Value, key, timed.value()),
+            // So that RocksDB keeps it from older timestamps.
+            Operation::Delete { key, .. } if family.stamps.kind.kept_size() > 0 => {
+                (ValueType::DeletionWithTimestamp, key, &b""[..])
+            }
             Operation::Delete { key, .. } => (ValueType::Deletion, key, &b""[..]),
             Operation::SingleDelete { key, .. } => (ValueType::SingleDeletion, key, &b""[..]),
             Operation::Merge { key, operand, .. } => (ValueType::Merge, key, operand),

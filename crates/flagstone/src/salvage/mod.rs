@@ -361,6 +361,7 @@ impl Salvage<'_> {
             ends: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             torn: BTreeMap::new(),
+            is_damaged: false,
             is_archive,
             prepared: PreparedOperations::default(),
         };

@@ -14,7 +14,7 @@ use super::tombstones::{Cover, Tombstones};
 use crate::base::{
     ColumnFamilyId, Comparator, Error, InternalKeyBuf, Result, SequenceNumber, ValueType, timestamp,
 };
-use crate::batch::{BatchView, StampChange, change_stamps};
+use crate::batch::{BatchView, Operation, StampChange, change_stamps};
 use crate::db::strips_timestamps;
 use crate::options::ColumnFamilyOptions;
 
@@ -81,8 +81,14 @@ impl FamilyStamps {
 
     /// The timestamp from which on the family can be read.
     pub(super) fn history_low(&self) -> Option<Vec<u8>> {
-        let Some(newest) = self.newest_removed else { return self.low.clone() };
-        let known = self.low.as_deref().and_then(timestamp::to_u64).unwrap_or(0);
+        let size = match self.kind {
+            Stamps::None => return None,
+            Stamps::Kept(size) | Stamps::Stripped(size) => size,
+        };
+        // Another comparator may have written it.
+        let low = self.low.as_ref().filter(|low| low.len() == size);
+        let Some(newest) = self.newest_removed else { return low.cloned() };
+        let known = low.map(Vec::as_slice).and_then(timestamp::to_u64).unwrap_or(0);
         Some(timestamp::from_u64(newest.saturating_add(1).max(known)).to_vec())
     }
 }
@@ -138,8 +144,10 @@ impl Tombstones {
 pub(super) struct Adapted {
     /// Its bytes, if they are others.
     pub(super) batch: Option<Vec<u8>>,
-    /// The newest timestamp that the keys of a family lose.
+    /// The newest timestamp that the keys of a family lose, if they are not only prepared.
     pub(super) removed: BTreeMap<ColumnFamilyId, Option<u64>>,
+    /// The families whose keys cannot be understood, and why.
+    pub(super) refused: BTreeMap<ColumnFamilyId, Error>,
 }
 
 impl Families {
@@ -173,32 +181,56 @@ impl Families {
 
     /// Makes the keys of a WAL's batch those that are compared here. `told` says the size of the
     /// timestamps that the WAL has for a family. The keys are not a family's yet: it may come to be
-    /// known only as they are taken.
+    /// known only as they are taken. Of a log that `is_damaged` what it has told may be lost.
     ///
     /// # Errors
-    /// `NotSupported` if that is not the family's; `Corruption` for a key that is too short.
+    /// `Corruption` for a key that is too short, or a batch that is malformed.
     pub(super) fn adapt_batch(
         &self,
         batch: BatchView<'_>,
         told: impl Fn(ColumnFamilyId) -> usize,
+        is_damaged: bool,
     ) -> Result<Adapted> {
         let mut sizes = BTreeMap::new();
         let mut adapted = Adapted::default();
+        let mut is_prepared = false;
         for operation in batch.iter() {
             let operation = operation?;
+            match operation {
+                Operation::BeginPrepare(_) => is_prepared = true,
+                Operation::EndPrepare { .. } => is_prepared = false,
+                _ => {}
+            }
             let Some((id, (kind, key, value))) = operation.family().zip(operation.entry()) else {
                 continue;
             };
+            if self.history().is_dropped(id) && !self.names.contains_key(&id) {
+                continue;
+            }
             let (stamps, told) = (self.stamps_of(id), told(id));
             let size = match stamps {
                 Stamps::Kept(size) if told == 0 || told == size => size,
                 Stamps::Stripped(size) if told == size => size,
+                Stamps::Stripped(_) if told == 0 && is_damaged => {
+                    adapted.refused.entry(id).or_insert_with(|| {
+                        Error::corruption(format!(
+                            "whether the keys of column family {id} end in user timestamps was in a part of the log that is \
+                             lost"
+                        ))
+                    });
+                    continue;
+                }
                 Stamps::None | Stamps::Stripped(_) if told == 0 => 0,
+                // As at an opening, it has none any more.
+                Stamps::None if self.history().has_comparator(id) => told,
                 _ => {
-                    return Err(Error::not_supported(format!(
-                        "the keys of column family {id} end in user timestamps of {told} bytes in the log, and not by its \
-                         comparator"
-                    )));
+                    adapted.refused.entry(id).or_insert_with(|| {
+                        Error::not_supported(format!(
+                            "the keys of column family {id} end in user timestamps of {told} bytes in the log, and not by its \
+                             comparator"
+                        ))
+                    });
+                    continue;
                 }
             };
             let end = (kind == ValueType::RangeDeletion).then_some(value);
@@ -207,8 +239,11 @@ impl Families {
                     return Err(timestamp::is_too_short(key, size));
                 }
             }
-            if matches!(stamps, Stamps::Stripped(_)) && size > 0 {
-                sizes.insert(id, size);
+            if size == 0 || matches!(stamps, Stamps::Kept(_)) {
+                continue;
+            }
+            sizes.insert(id, size);
+            if !is_prepared {
                 let newest = adapted.removed.entry(id).or_default();
                 *newest = timestamp::to_u64(timestamp::split(key, size).1).max(*newest);
             }

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use flagstone::base::ValueType;
 use flagstone::base::timestamp::from_u64;
 use flagstone::db::{SalvageReport, salvage};
 use flagstone::options::Options;
-use flagstone::{ColumnFamilyOptions, Comparator, Db, TransactionDbOptions};
+use flagstone::{ColumnFamilyOptions, Comparator, Db, TransactionDbOptions, WriteBatch};
 use testkit::referee::Referee;
 
 fn stamped(persists: bool) -> impl Fn(&mut ColumnFamilyOptions) {
@@ -193,4 +194,69 @@ fn what_was_prepared_is_rebuilt_as_of_its_commit() {
             assert_eq!(family.full_history_ts_low().unwrap().unwrap(), from_u64(5));
         }
     }
+}
+
+/// RocksDB keeps a deletion of this kind from the older timestamps of its key.
+#[test]
+fn deletions_of_a_wal_have_the_kind_that_timestamps_ask_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, target) = (directory.path().join("db"), directory.path().join("saved"));
+    let db = open(&source, true);
+    let family = db.column_family("stamped").unwrap();
+    family.put_with_timestamp("e", from_u64(7), "e7").unwrap();
+    family.delete_with_timestamp("e", from_u64(9)).unwrap();
+    drop(family);
+    db.close().unwrap();
+    assert!(rebuild(&source, &target, true).is_complete());
+    let db = open(&target, true);
+    let family = db.column_family("stamped").unwrap();
+    let versions = family.key_versions::<&str>(.., 10).unwrap();
+    let kinds: Vec<_> = versions.iter().map(|version| version.kind).collect();
+    assert_eq!(kinds, [ValueType::DeletionWithTimestamp, ValueType::Value]);
+}
+
+#[test]
+fn a_dropped_family_with_timestamps_costs_others_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, target) = (directory.path().join("db"), directory.path().join("saved"));
+    let db = open(&source, true);
+    let family = db.column_family("stamped").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put("stone", "flag").unwrap();
+    batch.put_with_timestamp(family.engine_family(), "e", from_u64(7), "e7").unwrap();
+    db.write(batch).unwrap();
+    db.drop_column_family(&family).unwrap();
+    drop(family);
+    db.close().unwrap();
+    let report = salvage(&source, &target, &Options::default(), &[], &mut |_| {}).unwrap();
+    assert!(report.is_complete(), "{report:#?}");
+    assert_eq!(Db::open(&target).unwrap().get("stone").unwrap().unwrap(), "flag");
+}
+
+/// The log says once which keys end in timestamps.
+#[test]
+fn no_key_is_invented_where_the_log_lost_what_it_said_of_timestamps() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, target) = (directory.path().join("db"), directory.path().join("saved"));
+    let db = open(&source, false);
+    let family = db.column_family("stamped").unwrap();
+    db.put("stone", "flag").unwrap();
+    for number in 1..5 {
+        family.put_with_timestamp("key", from_u64(number), "value").unwrap();
+    }
+    drop(family);
+    db.close().unwrap();
+    let files = std::fs::read_dir(&source).unwrap().map(|file| file.unwrap().path());
+    let log = files.filter(|path| path.extension().is_some_and(|is| is == "log")).max().unwrap();
+    let mut bytes = std::fs::read(&log).unwrap();
+    // A recyclable record of sizes: its payload is the family, and 8.
+    let sizes = [1, 0, 0, 0, 8, 0];
+    let at = bytes.windows(6).position(|window| window == sizes).unwrap();
+    bytes[at] ^= 0x80;
+    std::fs::write(&log, bytes).unwrap();
+    let report = rebuild(&source, &target, false);
+    assert!(!report.is_complete());
+    let db = open(&target, false);
+    assert_eq!(db.get("stone").unwrap().unwrap(), "flag");
+    assert_eq!(all(&db, 9..=9), [(9, String::new())]);
 }

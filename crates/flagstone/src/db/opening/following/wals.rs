@@ -32,8 +32,8 @@ use crate::db::opening::replay_inserts::{Inserts, Targets};
 use crate::db::tree::following;
 use crate::env::{FollowedFiles, RandomAccessFile};
 use crate::wal::{
-    Applied, Event, Expected, Noted, Reader, ReaderOptions, ReplayRecord, WalEnd, is_plain,
-    reached_until,
+    Applied, Event, Expected, Noted, Reader, ReaderOptions, ReplayRecord, StampedFamily, Stamps,
+    WalEnd, is_plain, reached_until,
 };
 
 /// Bytes of records that are inserted together, if no record has more.
@@ -68,6 +68,9 @@ struct TailedWal {
     is_cut: bool,
     /// The sequence number in its last record.
     last_sequence: SequenceNumber,
+    /// What the keys of its records lack or have too much, and those of records that prepare.
+    stamps: Stamps,
+    stamps_of_prepared: Stamps,
     /// Records that begin here or behind are for a later look.
     until: u64,
 }
@@ -92,6 +95,8 @@ impl TailedWal {
             has_begun: false,
             is_cut: false,
             last_sequence: 0,
+            stamps: Stamps::default(),
+            stamps_of_prepared: Stamps::default(),
             until: 0,
         }
     }
@@ -129,6 +134,15 @@ impl TailedWal {
     /// Whether the record that is ready was perhaps there when the look began.
     fn is_due(&self) -> bool {
         self.reader.record_offset() < self.until
+    }
+
+    /// The record that is ready, with the timestamps that its families have now, if it has others.
+    fn adapted(&mut self, stamped: &[StampedFamily], targets: &Targets) -> Result<Option<Vec<u8>>> {
+        let record = self.reader.record();
+        let prepares = !is_plain(BatchView::parse(record)?.validate()?);
+        let stamps = if prepares { &mut self.stamps_of_prepared } else { &mut self.stamps };
+        let wanted = |id, wal| prepares || targets.wanting(id, wal).is_some();
+        stamps.adapt(&self.reader, self.number, record, stamped, wanted)
     }
 
     fn end(&self) -> WalEnd {
@@ -334,6 +348,7 @@ impl WalTail {
         seen: SequenceNumber,
     ) -> Result<bool> {
         let (mut piece, mut accepted) = (Vec::new(), Vec::new());
+        let stamped = targets.stamped();
         let mut last_begin = self.expected.map_or(0, |expected| expected.lowest);
         let mut is_fresh = false;
         loop {
@@ -346,7 +361,8 @@ impl WalTail {
                 self.apply(at, inserts, piece, accepted)?;
                 return Ok(false);
             }
-            let record = wal.reader.record();
+            let adapted = wal.adapted(&stamped, targets).map_err(|error| wal.locate(error))?;
+            let record = adapted.as_deref().unwrap_or_else(|| wal.reader.record());
             let batch = BatchView::parse(record).map_err(|error| wal.locate(error))?;
             let summary = batch.validate().map_err(|error| wal.locate(error))?;
             if let Some(missing) = missing_blob(inner, targets, wal.number, batch, summary)? {
@@ -374,7 +390,7 @@ impl WalTail {
             }
             let wal = &mut self.wals[at];
             let (start, offset) = (piece.len(), wal.reader.record_offset());
-            piece.extend_from_slice(wal.reader.record());
+            piece.extend_from_slice(adapted.as_deref().unwrap_or_else(|| wal.reader.record()));
             let batch = BatchView::parse(&piece[start..])?;
             wal.last_sequence = batch.sequence();
             last_begin = if is_marked { 0 } else { batch.sequence() };

@@ -106,6 +106,14 @@ impl<'a> TwoPhase<'a> {
                 name.len()
             )));
         }
+        let families = operations.iter().filter_map(|operation| operation.ok()?.family());
+        let mut sizes = families.map(|id| self.stamp_size(id)).filter(|size| *size > 0);
+        let first = sizes.next();
+        if sizes.any(|size| Some(size) != first) {
+            return Err(Error::invalid_argument(
+                "the transaction writes to column families whose timestamps differ in size: no commit could serve all",
+            ));
+        }
         let record = WriteBatch::prepared_section(name, &operations)?;
         let operations = Arc::new(operations);
         let phase = Phase { record, operations: &operations, inserts: false, prepared_in: None };
