@@ -154,7 +154,8 @@ impl Marks {
         Ok(Self { timestamp, write_time, written_after: None })
     }
 
-    /// The same with what the times of tables say of the entry at which the cursor stands.
+    /// Adds the latest time at which the entry at which the cursor stands was not written yet, as
+    /// far as the tables' samples tell.
     pub fn within(self, times: &WriteTimes, cursor: &Cursor) -> Self {
         let time = times.time_before(cursor.sequence());
         Self { written_after: Some((time > 0).then_some(time)), ..self }

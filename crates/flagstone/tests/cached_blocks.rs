@@ -17,13 +17,15 @@ fn key(number: usize) -> String {
 }
 
 fn opened(directory: &Path, cache: u64) -> Db {
+    opened_with(directory, cache, "kNoCompression")
+}
+
+fn opened_with(directory: &Path, cache: u64, compression: &str) -> Db {
     let mut options = Options { block_cache_size: Some(cache), ..Options::default() };
     options.create_if_missing = true;
-    for (name, value) in [
-        ("compression", "kNoCompression"),
-        ("block_size", "1024"),
-        ("disable_auto_compactions", "true"),
-    ] {
+    for (name, value) in
+        [("compression", compression), ("block_size", "1024"), ("disable_auto_compactions", "true")]
+    {
         options.set(name, value).unwrap();
     }
     Db::open(directory, &options).unwrap()
@@ -31,7 +33,10 @@ fn opened(directory: &Path, cache: u64) -> Db {
 
 /// Two tables of 200 keys each.
 fn filled(directory: &Path) {
-    let db = opened(directory, 1 << 20);
+    fill(&opened(directory, 1 << 20));
+}
+
+fn fill(db: &Db) {
     for table in 0..2 {
         (0..200).for_each(|at| db.put(key(200 * table + at), [7; 100]).unwrap());
         db.flush_all().unwrap();
@@ -79,6 +84,23 @@ fn a_small_cache_takes_no_more_than_fits() {
     drop(db);
     let db = opened(directory.path(), 16 << 10);
     let read = db.warm_block_cache(&all).unwrap();
+    assert!((5..=12).contains(&read), "{read} of {}", all.count());
+}
+
+/// Blocks counted as they are stored, and pushed each other out of the cache.
+#[test]
+fn compressed_blocks_count_with_what_they_take_in_memory() {
+    let directory = temporary();
+    let opened = |cache| opened_with(directory.path(), cache, "kZSTD");
+    let db = opened(1 << 20);
+    fill(&db);
+    (0..400).for_each(|at| assert!(db.get(key(at)).unwrap().is_some()));
+    let all = db.cached_blocks();
+    assert!(all.count() > 30, "{}", all.count());
+    let stored: u64 = db.live_files().iter().map(|file| file.size).sum();
+    assert!(stored < 12 << 10, "all would fit as they are stored: {stored}");
+    drop(db);
+    let read = opened(16 << 10).warm_block_cache(&all).unwrap();
     assert!((5..=12).contains(&read), "{read} of {}", all.count());
 }
 

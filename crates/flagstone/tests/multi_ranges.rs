@@ -263,6 +263,62 @@ fn no_more_is_read_ahead_than_was_asked_for() {
     assert!(ahead > 20, "{ahead}");
 }
 
+/// From the back the wrong end of a large range was read, and then its other end by the cursor.
+#[test]
+fn from_the_back_only_whole_ranges_are_read_ahead() {
+    let some = [(10, 200), (210, 230), (240, 260)];
+    let directory = temporary();
+    let db = two_levels(&directory);
+    let small = ranges(&db, &some[1..]).rev();
+    let [both] = counted([AHEAD], || assert_eq!(small.map(Iterator::count).sum::<usize>(), 40));
+    assert!(both >= 6, "{both}");
+    drop(db);
+    let directory = temporary();
+    let db = two_levels(&directory);
+    let mut going = ranges(&db, &some).read_ahead_bytes(20_000).rev();
+    let [ahead] = counted([AHEAD], || assert_eq!(going.next().unwrap().count(), 20));
+    assert_eq!(ahead, both, "nothing of the large range");
+    let [ahead, read] = counted([AHEAD, READ], || assert_eq!(going.next().unwrap().count(), 20));
+    assert_eq!((ahead, read), (0, 0));
+    let [ahead] = counted([AHEAD], || assert_eq!(going.next().unwrap().rev().count(), 190));
+    assert_eq!(ahead, 0, "its start would be read first, and is asked for last");
+}
+
+/// The one table took all the room, and the cursor found no block of the others.
+#[test]
+fn tables_that_are_read_side_by_side_share_the_room() {
+    let directory = temporary();
+    let db = two_levels(&directory);
+    (0..400).for_each(|number| db.put(key(number), [9; 100]).unwrap());
+    db.flush().unwrap();
+    let mut going = ranges(&db, &[(0, 400)]).read_ahead_bytes(12_000);
+    let mut first = None;
+    let [ahead] = counted([AHEAD], || first = going.next());
+    assert!(ahead >= 8, "{ahead}");
+    let [read] = counted([READ], || assert_eq!(first.unwrap().take(15).count(), 15));
+    assert_eq!(read, 0, "the first blocks of all three tables were there");
+}
+
+/// With a cache that has no room, each step looked at all ranges that were left.
+#[test]
+fn many_ranges_cost_no_more_each_than_few() {
+    let directory = temporary();
+    let db = days(&directory);
+    db.flush().unwrap();
+    let prepared = |with: fn(Ranges) -> Ranges| {
+        let many = (0..5_000_u32).map(|number| (2 * number)..(2 * number + 1));
+        let many = many.map(|range| range.start.to_be_bytes()..range.end.to_be_bytes());
+        let going = with(db.ranges(many).unwrap());
+        let [prepared] = counted([PerfMetric::MultiscanPrepareCount], || {
+            going.for_each(|range| assert_eq!(range.count(), 0));
+        });
+        prepared
+    };
+    assert_eq!(prepared(|ranges| ranges), 5, "up to 1,024 at a time");
+    assert_eq!(prepared(|ranges| ranges.limit_each(0)), 0);
+    assert_eq!(prepared(|ranges| ranges.read_ahead_bytes(0)), 0);
+}
+
 #[test]
 fn a_damaged_block_fails_the_range_that_has_it() {
     let directory = temporary();

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a story that fails ends the test")]
 
 use std::path::Path;
+use std::sync::Arc;
 
 use flagstone::options::CompactionStyle;
-use flagstone::{Builder, Code, ColumnFamilyOptions, Db};
+use flagstone::{Builder, Code, ColumnFamilyOptions, Db, SstPartitionerFixedPrefixFactory};
 
 fn temporary() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
@@ -89,26 +90,57 @@ fn one_level_takes_one_table() {
     has_all(&db);
 }
 
+/// It became one table, and went as a whole when it passed the limit.
 #[test]
-fn a_family_becomes_fifo_only_within_its_limit() {
+fn a_family_with_deep_tables_is_not_compacted_for_fifo() {
     let directory = temporary();
     leveled(directory.path());
-    let fifo = |limit| {
-        move |family: &mut ColumnFamilyOptions| {
-            family.compaction_style = CompactionStyle::Fifo;
-            family.compaction_options_fifo.max_table_files_size = limit;
-        }
+    let fifo = |family: &mut ColumnFamilyOptions| {
+        family.compaction_style = CompactionStyle::Fifo;
+        family.compaction_options_fifo.max_table_files_size = 1 << 30;
     };
-    let error = opened(directory.path(), fifo(1_000)).open_reshaped().unwrap_err();
-    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-    assert!(error.to_string().contains("FIFO compaction would drop them"), "{error}");
-    let db = opened(directory.path(), fifo(1 << 30)).open_reshaped().unwrap();
-    assert_eq!(tables(&db), [0]);
+    let error = opened(directory.path(), fifo).open_reshaped().unwrap_err();
+    assert_eq!(error.code(), Code::NotSupported, "{error}");
+    assert!(error.to_string().contains("column family 'users'"), "{error}");
+    let db = opened(directory.path(), fifo).open().unwrap();
+    let levels = tables(&db);
+    assert!(levels.contains(&6), "{levels:?}");
+    db.close().unwrap();
+    drop(db);
+    // It is FIFO by now, and its tables stay where they are.
+    let db = opened(directory.path(), fifo).open_reshaped().unwrap();
+    assert_eq!(tables(&db), levels);
     has_all(&db);
     db.close().unwrap();
-    // It is FIFO by now, whose limit may be lowered; and a leveled one again.
-    drop(opened(directory.path(), fifo(1 << 29)).open_reshaped().unwrap());
+    drop(db);
     has_all(&opened(directory.path(), |_| {}).open_reshaped().unwrap());
+}
+
+/// The newest OPTIONS file had a table size of a petabyte then, and an opening with stored options
+/// took it up.
+#[test]
+fn after_a_failure_the_options_are_the_old_ones() {
+    let directory = temporary();
+    leveled(directory.path());
+    let stored = || {
+        let newest = flagstone::options::load_latest(&flagstone::Env::os(), directory.path());
+        let families = newest.unwrap().unwrap().families;
+        families.into_iter().find(|(name, _)| name == "users").unwrap().1
+    };
+    // Tables that a key parts from each other do not become one.
+    let error = opened(directory.path(), |family| {
+        family.num_levels = 1;
+        family.sst_partitioner_factory = Some(Arc::new(SstPartitionerFixedPrefixFactory::new(3)));
+    })
+    .column_family("new", |_| {})
+    .open_reshaped()
+    .unwrap_err();
+    assert_eq!(error.code(), Code::Aborted, "{error}");
+    let family = stored();
+    assert_eq!((family.target_file_size_base, family.num_levels), (16 << 10, 7));
+    let db = Db::builder(directory.path()).stored_options().unwrap().open().unwrap();
+    has_all(&db);
+    assert!(db.column_family("new").is_err());
 }
 
 #[test]

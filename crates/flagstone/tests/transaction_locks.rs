@@ -562,3 +562,29 @@ fn an_open_database_gets_locks() {
     assert_eq!(plain.get("a").unwrap().unwrap(), "1");
     assert_eq!(db.locked_count(), 0);
 }
+
+/// Each handle of one engine made locks of its own, which knew nothing of each other.
+#[test]
+fn two_handles_of_one_engine_have_one_set_of_locks() {
+    let directory = temporary();
+    let plain = Db::builder(directory.path()).options(|options| options.allow_2pc = true);
+    let plain = plain.open().unwrap();
+    let options = TransactionDbOptions::default();
+    let handle = || Db::around(plain.engine()).unwrap();
+    let db = TransactionDb::over(&handle(), &options).unwrap();
+    assert_eq!(kind(TransactionDb::over(&handle(), &options)), CONFLICT);
+    assert_eq!(kind(TransactionDb::around(plain.engine(), &options)), CONFLICT);
+    drop(db);
+    TransactionDb::over(&handle(), &options).unwrap();
+}
+
+/// The wrapping went well, and each write failed.
+#[test]
+fn a_database_open_for_reading_gets_no_locks() {
+    let directory = temporary();
+    let with_two_phases = |options: &mut flagstone::Options| options.allow_2pc = true;
+    drop(Db::builder(directory.path()).options(with_two_phases).open().unwrap());
+    let db = Db::builder(directory.path()).options(with_two_phases).open_read_only().unwrap();
+    let refused = TransactionDb::over(&db, &TransactionDbOptions::default());
+    assert_eq!(kind(refused), (Code::NotSupported, SubCode::None));
+}

@@ -22,7 +22,8 @@ use crate::stamped::{Cursor, Ttl};
 /// with --hex everything is hexadecimal. JSON has text unchanged, and base64 under key_base64 or
 /// value_base64 for bytes that are not UTF-8. An entity is shown as its columns, NAME:VALUE each.
 /// Where keys have timestamps, that of the version shown stands between key and value. The time of
-/// --write-unix-time is unknown where no table has one, and for entries that were in no table then.
+/// --write-unix-time is unknown for entries at or before the first sample of the tables, and for
+/// those whose sequence number a compaction has set to 0.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10"
@@ -50,8 +51,8 @@ pub struct Arguments {
     timestamp: bool,
     #[command(flatten)]
     period: Period,
-    /// Show behind each key since when at the earliest it has its value, as far as tables say
-    /// (preserve_internal_time_seconds)
+    /// Show behind each key the latest time at which its value was certainly not written yet, by
+    /// the samples that tables have with preserve_internal_time_seconds
     #[arg(long, alias = "get_write_unix_time", conflicts_with_all = ["reverse", "ttl"])]
     write_unix_time: bool,
 }
@@ -70,7 +71,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     });
     let options = arguments.as_of.options(&family)?;
     let mut iter = db.cursor(options, &family, bounds, arguments.reverse)?;
-    let times = if arguments.write_unix_time { times_of(db.db(), &family)? } else { None };
+    let times = arguments.write_unix_time.then(|| times_of(db.db(), &family)).transpose()?;
     let (mut output, mut keys) = (Output::new(), 0u64);
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     while iter.valid() && left > 0 {
@@ -90,12 +91,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 /// When the sequence numbers of a family were written, as its tables say.
-fn times_of(db: &Db, family: &ColumnFamily) -> Result<Option<WriteTimes>, Failure> {
+fn times_of(db: &Db, family: &ColumnFamily) -> Result<WriteTimes, Failure> {
     let mut samples = Vec::new();
     for properties in db.properties_of_all_tables(family)?.values() {
         samples.extend_from_slice(properties.write_times()?.samples());
     }
-    Ok(Some(WriteTimes::of(samples)))
+    Ok(WriteTimes::of(samples))
 }
 
 /// Prints the entry at which the cursor stands.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{AtomicBool, Mutex, Ordering, Rank, ranked};
@@ -53,6 +53,8 @@ pub(super) struct Lifecycle {
     pub(super) records_cache: AtomicBool,
     /// Held while a checkpoint looks for its directory and makes it.
     pub(super) checkpoint_begins: Mutex<()>,
+    /// Alive as long as the front door has locks on keys.
+    pub(super) locks: Mutex<Weak<()>>,
     /// Others have what is shared, too, and will when this one goes.
     pub(super) is_one_of_many: bool,
 }
@@ -73,6 +75,7 @@ impl Default for Lifecycle {
             is_closed: AtomicBool::new(false),
             records_cache: AtomicBool::new(false),
             checkpoint_begins: ranked(Rank::Checkpoint, ()),
+            locks: Mutex::default(),
             is_one_of_many: false,
         }
     }

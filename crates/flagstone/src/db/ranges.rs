@@ -34,13 +34,13 @@ impl Db {
         key_versions(&self.inner().reader, &family.0, range, at_most)
     }
 
-    /// Reads blocks that cursors over the ranges will ask for into the cache, many at a time, in
-    /// the order of the ranges; what cannot be read is left to the cursors. Returns how many of the
-    /// ranges it came to before the limits.
-    pub(crate) fn read_ahead(
+    /// Reads blocks that cursors over the ranges will ask for into the cache, many at a time, range
+    /// by range; blocks that cannot be read are left to the cursors. Returns how many of the ranges
+    /// it came to before the limits, and `usize::MAX` if nothing can be read ahead.
+    pub(crate) fn read_ahead<'a>(
         &self,
         family: &ColumnFamily,
-        ranges: &[UserRange<'_>],
+        ranges: impl Iterator<Item = UserRange<'a>>,
         limits: AheadLimits,
     ) -> usize {
         read_ahead(&self.inner().reader, &family.0, ranges, limits)

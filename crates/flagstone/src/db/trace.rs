@@ -109,9 +109,9 @@ impl Db {
         cached_blocks(&self.inner().reader, &self.families())
     }
 
-    /// Reads the listed data blocks into the block cache, many at a time, up to three quarters of
-    /// its capacity. Returns how many it has read. Tables that are gone, and blocks that the cache
-    /// has or that cannot be read, are passed over.
+    /// Reads the listed data blocks into the block cache, many at a time, until they take about
+    /// three quarters of its capacity, uncompressed. Returns how many it has read. Tables that are
+    /// gone, and blocks that the cache has or that cannot be read, are passed over.
     ///
     /// # Errors
     /// `Corruption`, `IoError` of opening a table or of its index.

@@ -64,6 +64,27 @@ impl<'a> TwoPhase<'a> {
         Self { db }
     }
 
+    /// The right to keep locks on the keys of the database, as long as the returned value lives;
+    /// `None` while another has it.
+    ///
+    /// # Errors
+    /// `NotSupported` if the database is open for reading.
+    pub(crate) fn claim_locks(&self) -> Result<Option<Arc<()>>> {
+        let inner = self.db.inner();
+        if inner.context.read_only {
+            return Err(Error::not_supported(
+                "the database is open read-only, and needs no locks; open it for writing",
+            ));
+        }
+        let mut locks = inner.lifecycle.locks.lock();
+        if locks.strong_count() > 0 {
+            return Ok(None);
+        }
+        let claim = Arc::new(());
+        *locks = Arc::downgrade(&claim);
+        Ok(Some(claim))
+    }
+
     /// Prepares the operations of a batch under a name: they are in the WAL, synced if the options
     /// ask for it, and nobody sees them before [`TwoPhase::commit`]. The WAL is kept until the
     /// transaction is decided, across restarts. The operations take memory meanwhile. Those on

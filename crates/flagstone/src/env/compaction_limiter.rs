@@ -7,8 +7,13 @@ use parking_lot::Mutex;
 
 /// Limits how many automatic compactions of the families that share it run at the same time
 /// ([`ColumnFamilyOptions::compaction_limiter`](crate::ColumnFamilyOptions)), in one database or in
-/// several. Compactions that a caller asks for count, but do not wait; tables that only move to
-/// another level do neither.
+/// several. Compactions that a caller asks for count, but do not wait. Compactions that only move
+/// or drop tables do neither.
+///
+/// With a limit of 0 writers stop at `level0_stop_writes_trigger` tables, and
+/// `wait_for_compactions` does not return. A compaction filter or listener that writes to another
+/// database under the same limit can wait for ever, because the writes may wait for a compaction
+/// that its own keeps from running.
 ///
 /// A family that has to wait is looked at again when a compaction of its own database ends, and
 /// otherwise within about two seconds.
@@ -36,6 +41,12 @@ struct Count {
 /// A compaction that counts until this is dropped.
 pub(crate) struct CompactionPermit(Arc<CompactionLimiter>);
 
+impl Count {
+    fn is_full(&self) -> bool {
+        self.limit.is_some_and(|limit| self.running >= limit)
+    }
+}
+
 impl CompactionLimiter {
     /// At most `limit` at the same time; any number with `None`, and none with 0.
     pub fn new(limit: Option<usize>) -> Self {
@@ -54,10 +65,15 @@ impl CompactionLimiter {
         self.0.lock().running
     }
 
+    /// Whether the limit allows no other compaction now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.lock().is_full()
+    }
+
     /// Counts another compaction, if the limit allows it.
     pub(crate) fn try_begin(self: &Arc<Self>) -> Option<CompactionPermit> {
         let mut count = self.0.lock();
-        if count.limit.is_some_and(|limit| count.running >= limit) {
+        if count.is_full() {
             return None;
         }
         count.running += 1;

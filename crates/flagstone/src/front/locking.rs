@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::sync::Mutex;
 use crate::base::{Code, ColumnFamilyId, Error, Result, SubCode, counted, key_in_words, timestamp};
 use crate::batch::{Operation, StampSize, TRANSACTION_NAME_MAX, WriteBatch};
-use crate::db::{ColumnFamily, DatabaseFacts, Ticker};
+use crate::db::{ColumnFamily, DatabaseFacts, Ticker, TwoPhase};
 use crate::front::transaction::{AllParked, Parked};
 use crate::transactions::TransactionDbOptions;
 use crate::transactions::locks::{
@@ -24,8 +24,6 @@ use crate::ttl::TtlDb;
 pub(super) struct Engine {
     stamping: TtlDb,
     locking: Option<Arc<Locking>>,
-    /// The locks that the database has through other handles, as long as one of these lives.
-    elsewhere: Arc<Mutex<Weak<Locking>>>,
 }
 
 /// The locks of one database.
@@ -36,6 +34,8 @@ pub(super) struct Locking {
     pub(super) names: Mutex<HashMap<Vec<u8>, Arc<Owner>>>,
     /// Prepared transactions of which nobody has a handle, by name.
     parked: Mutex<AllParked>,
+    /// No other locks of the database are made as long as it lives.
+    _claim: Arc<()>,
 }
 
 /// Keys that a write outside of transactions has locked, until this is dropped.
@@ -62,7 +62,7 @@ impl Deref for Engine {
 
 impl From<TtlDb> for Engine {
     fn from(stamping: TtlDb) -> Self {
-        Self { stamping, locking: None, elsewhere: Arc::default() }
+        Self { stamping, locking: None }
     }
 }
 
@@ -71,12 +71,12 @@ impl Engine {
     ///
     /// # Errors
     /// `Busy` if the database has locks already: two sets of them would not know of each other.
+    /// `NotSupported` if it is open for reading.
     pub(super) fn with_locks(&self, options: &TransactionDbOptions) -> Result<Self> {
-        let mut elsewhere = self.elsewhere.lock();
-        if elsewhere.strong_count() > 0 {
+        let Some(claim) = TwoPhase::of(self.base()).claim_locks()? else {
             let message = "the database has the locks of a TransactionDb already; clone that one";
             return Err(Error::new(Code::Busy, message));
-        }
+        };
         let settings = LockSettings {
             stripes: options.num_stripes,
             locks_max: u64::try_from(options.max_num_locks).ok().filter(|most| *most > 0),
@@ -88,14 +88,9 @@ impl Engine {
             options: options.clone(),
             names: Mutex::default(),
             parked: Mutex::default(),
+            _claim: claim,
         };
-        let locking = Arc::new(locking);
-        *elsewhere = Arc::downgrade(&locking);
-        Ok(Self {
-            stamping: self.stamping.clone(),
-            locking: Some(locking),
-            elsewhere: self.elsewhere.clone(),
-        })
+        Ok(Self { stamping: self.stamping.clone(), locking: Some(Arc::new(locking)) })
     }
 
     pub(super) fn locking(&self) -> Option<&Arc<Locking>> {

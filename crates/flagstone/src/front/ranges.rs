@@ -18,8 +18,11 @@ use crate::db::{AheadLimits, UserRange};
 use crate::front::entries::{Entries, Entry};
 use crate::front::view::View;
 
-/// Bytes of blocks that are read ahead, where nobody says otherwise.
+/// Default of [`Ranges::read_ahead_bytes`].
 const READ_AHEAD_BYTES: u64 = 1 << 20;
+
+/// How many ranges are read ahead at a time, at most.
+const READ_AHEAD_RANGES: usize = 1024;
 
 /// The start and the end of a range.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -98,8 +101,9 @@ impl Ranges {
     }
 
     /// Blocks of up to `bytes` are read ahead at a time, as they are stored; 1 MiB by default, at
-    /// most a quarter of the block cache, and nothing with 0. With a limit only the block in which
-    /// a range begins is read ahead, of each table that may have it.
+    /// most about a quarter of the block cache, and nothing with 0. With a limit only the block in
+    /// which a range begins is read ahead, of each table that may have it. Ranges that are taken
+    /// from the back are read ahead if there is room for the whole range.
     #[doc(alias = "max_prefetch_size")]
     pub fn read_ahead_bytes(self, bytes: u64) -> Self {
         Self { read_ahead_bytes: bytes, ..self }
@@ -109,31 +113,37 @@ impl Ranges {
         self.left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0)
     }
 
-    /// Sees to it that the first range, or the last, was read ahead.
+    /// Reads ahead from the first range on, or from the last, unless that one was read ahead.
     fn read_ahead(&mut self, from_back: bool) {
         let side = usize::from(from_back);
         let is_limited = self.limit_each.is_some() || self.left.is_some();
-        // How a limited range goes on before its end is not known.
-        let in_vain = self.read_ahead_bytes == 0 || (is_limited && from_back);
-        if self.ahead[side] > 0 || in_vain {
+        // From the back, only the end of a limited range is read, and how far is not known.
+        if self.ahead[side] > 0 || self.read_ahead_bytes == 0 || (is_limited && from_back) {
             return;
         }
+        let returning = self.limit_of_ranges().unwrap_or(usize::MAX);
         // What the other end has read ahead is in the cache already.
         let rest = self.rest.len().saturating_sub(self.ahead[1 - side]);
-        let mut ranges: Vec<UserRange<'_>> = if from_back {
-            self.rest.iter().rev().take(rest).map(borrowed).collect()
-        } else {
-            self.rest.iter().take(rest).map(borrowed).collect()
-        };
-        if is_limited && let Some(limit) = self.limit_of_ranges() {
-            ranges.truncate(limit);
+        let count = rest.min(READ_AHEAD_RANGES).min(returning);
+        if count == 0 {
+            return;
         }
-        let blocks_max = if is_limited { 1 } else { usize::MAX };
-        let limits = AheadLimits { blocks_max, bytes_max: self.read_ahead_bytes };
-        self.ahead[side] = self.view.db().read_ahead(&self.view.family, &ranges, limits);
+        let limits = AheadLimits {
+            blocks_max: if is_limited { 1 } else { usize::MAX },
+            bytes_max: self.read_ahead_bytes,
+            // From the back, the end of a range is read first, and its blocks are planned from the
+            // start.
+            only_whole: from_back,
+        };
+        let (db, family) = (self.view.db(), &self.view.family);
+        self.ahead[side] = if from_back {
+            db.read_ahead(family, self.rest.iter().rev().take(count).map(borrowed), limits)
+        } else {
+            db.read_ahead(family, self.rest.iter().take(count).map(borrowed), limits)
+        };
     }
 
-    /// How many ranges can return an entry.
+    /// How many ranges can return an entry, if there is a limit.
     fn limit_of_ranges(&self) -> Option<usize> {
         if self.limit_each == Some(0) {
             return Some(0);

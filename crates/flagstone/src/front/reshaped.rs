@@ -5,10 +5,11 @@
 //!    levels that it has, and compact the family into the last level that is allowed.
 //! 3. Open the database with the options.
 //!
-//! After a failure or crash in between the database is in order, and opens with the old options.
+//! Step 2 writes no OPTIONS file. After a failure or crash in between the newest one is that of the
+//! opening before, and the database opens with it; some families may be compacted already.
 
 use crate::base::{Error, Result, counted};
-use crate::db::{self, OfflineManifest, OfflineTable};
+use crate::db::{self, OfflineManifest};
 use crate::front::builder::{Builder, Opened, open_by};
 use crate::front::database::Db;
 use crate::options::{
@@ -31,11 +32,13 @@ struct Misfit<'a> {
 }
 
 impl Builder {
-    /// Opens the database, after compacting families whose tables lie deeper than their options
-    /// allow: into the last level with a lower `num_levels`, and into one table of level 0 with
-    /// FIFO compaction. All other changes of the compaction style, of file sizes and of the number
-    /// of levels need no such step, and [`Builder::open`] does. Rewrites each such family as a
-    /// whole; the result needs room beside it.
+    /// Opens the database, after compacting families whose tables lie deeper than a lower
+    /// `num_levels` allows, each into its last level. All other changes of the compaction style, of
+    /// file sizes and of the number of levels need no such step, and [`Builder::open`] does.
+    /// Rewrites each such family as a whole; the result needs room beside it.
+    ///
+    /// After a failure or a crash the OPTIONS file still has the options of the opening before, and
+    /// the database opens with them. Some of the families may be compacted already.
     ///
     /// ```
     /// # fn main() -> flagstone::Result<()> {
@@ -58,11 +61,11 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::open`]; `InvalidArgument` if a family that becomes FIFO has more bytes than
-    /// its limit (`max_table_files_size` or `max_data_files_size`), because they would be dropped;
-    /// `NotSupported` if not all of a family goes into one level
-    /// (`preclude_last_level_data_seconds`, `cf_allow_ingest_behind`), and `Aborted` if not all of
-    /// it goes into one table (`sst_partitioner_factory`); those of compactions.
+    /// As [`Builder::open`]; `NotSupported` if a family with tables below level 0 becomes FIFO,
+    /// because one table with all of its data would be dropped as a whole; `NotSupported` if not
+    /// all of a family goes into one level (`preclude_last_level_data_seconds`,
+    /// `cf_allow_ingest_behind`), and `Aborted` if a family with one level needs several tables
+    /// (`sst_partitioner_factory`); those of compactions.
     #[doc(alias = "OptionChangeMigration")]
     pub fn open_reshaped(self) -> Result<Db> {
         let families = self.all_families()?;
@@ -90,16 +93,15 @@ fn misfits<'a>(builder: &Builder, families: &'a [Opened]) -> Result<Vec<Misfit<'
     for family in existing {
         let (name, wanted, _) = family;
         let own = tables.iter().filter(|table| table.column_family == *name);
-        let levels_in_use = own.clone().map(|table| table.level + 1).max().unwrap_or(0);
-        let becomes_fifo = wanted.compaction_style == CompactionStyle::Fifo
-            && stored_style(builder, name) != Some(CompactionStyle::Fifo);
-        if becomes_fifo {
-            check_fifo_limit(name, wanted, own)?;
+        let levels_in_use = own.map(|table| table.level + 1).max().unwrap_or(0);
+        if wanted.compaction_style == CompactionStyle::Fifo {
+            if levels_in_use > 1 && stored_style(builder, name) != Some(CompactionStyle::Fifo) {
+                return Err(refuse_fifo(name));
+            }
+            // It drops tables of deeper levels where they are, the oldest first.
+            continue;
         }
-        let allowed = match wanted.compaction_style {
-            CompactionStyle::Fifo => 1,
-            _ => usize::try_from(wanted.num_levels).unwrap_or(1).max(1),
-        };
+        let allowed = usize::try_from(wanted.num_levels).unwrap_or(1).max(1);
         if levels_in_use > allowed {
             misfits.push(Misfit { family, levels_in_use, target: allowed - 1 });
         }
@@ -115,25 +117,13 @@ fn stored_style(builder: &Builder, name: &str) -> Option<CompactionStyle> {
     families.find(|(listed, _)| listed == name).map(|(_, family)| family.compaction_style)
 }
 
-/// Refuses a limit that would drop what there is.
-fn check_fifo_limit<'t>(
-    name: &str,
-    wanted: &ColumnFamilyOptions,
-    tables: impl Iterator<Item = &'t OfflineTable>,
-) -> Result<()> {
-    let fifo = &wanted.compaction_options_fifo;
-    let (option, limit) = match fifo.max_data_files_size {
-        0 => ("max_table_files_size", fifo.max_table_files_size),
-        limit => ("max_data_files_size", limit),
-    };
-    let bytes = tables.map(|table| table.meta.size).fold(0, u64::saturating_add);
-    if bytes > limit {
-        return Err(Error::invalid_argument(format!(
-            "the tables of column family '{name}' have {bytes} bytes, more than {option} ({limit}): FIFO compaction \
-             would drop them; raise the limit"
-        )));
-    }
-    Ok(())
+/// FIFO compaction drops whole tables, by bytes and by age, and counts blob files.
+fn refuse_fifo(name: &str) -> Error {
+    Error::not_supported(format!(
+        "column family '{name}' has tables below level 0 and is not compacted into one for FIFO compaction, which would \
+         soon drop that as a whole; open it with Builder::open, which leaves its tables where they are, or copy \
+         its entries into a new FIFO family"
+    ))
 }
 
 /// The options with another number of levels, by which nothing is dropped.
@@ -147,10 +137,13 @@ fn levels(family: &ColumnFamilyOptions, num_levels: i32) -> ColumnFamilyOptions 
     family
 }
 
-/// Compacts what does not fit.
+/// Compacts what does not fit. Families that are new are made later, by the opening that writes an
+/// OPTIONS file.
 fn fit(builder: &Builder, families: &[Opened], misfits: &[Misfit<'_>]) -> Result<()> {
     let (path, options) = (builder.path(), builder.shown_options());
-    let listed = families.iter().map(|(name, wanted, ttl)| {
+    let existing = db::existing_families(&options.env, path)?;
+    let existing = families.iter().filter(|(name, ..)| existing.contains(name));
+    let listed = existing.map(|(name, wanted, ttl)| {
         let Some(misfit) = misfits.iter().find(|misfit| misfit.family.0 == *name) else {
             return (name.clone(), wanted.clone(), *ttl);
         };
@@ -166,10 +159,9 @@ fn fit(builder: &Builder, families: &[Opened], misfits: &[Misfit<'_>]) -> Result
         (name.clone(), family, *ttl)
     });
     let listed: Vec<Opened> = listed.collect();
-    let mut options = options.clone();
-    options.create_missing_column_families |= options.create_if_missing;
-    let db =
-        open_by(&options, &listed, |listed| db::Db::open_with_families(path, &options, listed))?;
+    let db = open_by(options, &listed, |listed| {
+        db::Db::open_without_options_file(path, options, listed)
+    })?;
     for misfit in misfits {
         gather(&db, misfit)?;
     }

@@ -153,7 +153,7 @@ pub struct DeadlockStep {
 impl TransactionDb {
     /// # Errors
     /// `Busy` if the database has locks already; with `LockLimit` if what is prepared has more keys
-    /// than may be locked.
+    /// than may be locked. `NotSupported` if it is open for reading.
     pub(super) fn of(db: &Db, options: &TransactionDbOptions) -> Result<Self> {
         let engine = db.stamping().with_locks(options)?;
         let locking = engine.locking().expect("it has locks now").clone();
@@ -211,7 +211,7 @@ impl TransactionDb {
     /// Transactions with locks over an engine's handle, through which alone it is then written.
     ///
     /// # Errors
-    /// None.
+    /// As [`TransactionDb::over`], but any `allow_2pc` will do.
     #[doc(hidden)]
     pub fn around(engine: &db::Db, options: &TransactionDbOptions) -> Result<Self> {
         Self::of(&Db::around(engine)?, options)

@@ -62,10 +62,37 @@ impl Planned {
         self.handle.map_or(0, |handle| handle.size)
     }
 
+    /// The size of its block in memory, uncompressed; 0 if it is missing.
+    pub fn memory_size(&self) -> u64 {
+        self.block.as_ref().map_or(0, |block| block.memory_usage() as u64)
+    }
+
     /// Forgets the block, which the cache may have.
     pub fn let_go(&mut self) {
         self.block = None;
     }
+}
+
+/// Which blocks [`Table::plan_range`] may look at, from the first of the range on.
+#[derive(Debug, Clone, Copy)]
+pub struct RangeLimits {
+    /// How many blocks.
+    pub blocks_max: usize,
+    /// Bytes as stored.
+    pub bytes_max: u64,
+}
+
+/// What [`Table::plan_range`] has looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RangeLook {
+    /// How many blocks.
+    pub blocks: usize,
+    /// Their size as stored.
+    pub bytes: u64,
+    /// How many of them the cache has.
+    pub cached: usize,
+    /// The range has more blocks, for which `bytes_max` was too small.
+    pub is_cut: bool,
 }
 
 /// Adds to `planned` the keys of the batch `all` that the tables may hold, for each table in the
@@ -183,10 +210,9 @@ pub fn read_missing(
 }
 
 impl Table {
-    /// Looks at the data blocks for the keys from `first` on and before `end`: at up to
-    /// `blocks_max` of them, and while they fit into `room`, which shrinks by the size of each.
-    /// Adds those to `planned` that no tier of the cache has, and returns how many the cache has. A
-    /// table whose blocks no cache keeps, or only with checksums, has none.
+    /// Looks at the data blocks for the keys from `first` on and before `end`, within the limits.
+    /// Adds those to `planned` that no tier of the cache has. A table whose blocks no cache keeps,
+    /// or only with checksums, has none.
     ///
     /// # Errors
     /// Those of reading the index.
@@ -194,35 +220,31 @@ impl Table {
         &self,
         first: InternalKey<'_>,
         end: Option<&[u8]>,
-        blocks_max: usize,
-        room: &mut u64,
+        limits: RangeLimits,
         settings: &ReadSettings,
         planned: &mut Vec<Planned>,
-    ) -> Result<usize> {
+    ) -> Result<RangeLook> {
+        let mut look = RangeLook::default();
         if self.source.cache.is_none() || self.source.sums.is_some() {
-            return Ok(0);
+            return Ok(look);
         }
-        let (mut cursor, mut cached) = (IndexCursor::default(), 0);
+        let mut cursor = IndexCursor::default();
         cursor.seek(self, first, settings)?;
-        for _ in 0..blocks_max {
+        while look.blocks < limits.blocks_max {
             let Some(handle) = cursor.handle(self) else { break };
             // Cached blocks count, too: otherwise a long range would be looked at in whole.
-            let Some(left) = room.checked_sub(handle.size) else {
-                *room = 0;
+            let bytes = look.bytes.saturating_add(handle.size);
+            if bytes > limits.bytes_max {
+                look.is_cut = true;
                 break;
-            };
-            *room = left;
+            }
+            look.bytes = bytes;
+            look.blocks += 1;
             if self.block_in_memory(&cursor, settings).is_some() {
-                cached += 1;
+                look.cached += 1;
             } else {
-                let cursor = cursor.clone();
-                planned.push(Planned {
-                    at: 0,
-                    handle: Some(handle),
-                    cursor,
-                    step: None,
-                    block: None,
-                });
+                let (handle, cursor) = (Some(handle), cursor.clone());
+                planned.push(Planned { at: 0, handle, cursor, step: None, block: None });
             }
             let behind = |end| cursor.compare_user_key(self, end).is_none_or(Ordering::is_ge);
             if end.is_some_and(behind) {
@@ -230,11 +252,11 @@ impl Table {
             }
             cursor.next(self, settings)?;
         }
-        Ok(cached)
+        Ok(look)
     }
 
-    /// Adds to `planned` the data blocks at offsets that `is_wanted` says, unless a tier of the
-    /// cache has them.
+    /// Adds to `planned` the data blocks at the offsets for which `is_wanted` holds, unless a tier
+    /// of the cache has them.
     ///
     /// # Errors
     /// Those of reading the index.

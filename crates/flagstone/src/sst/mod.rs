@@ -46,7 +46,7 @@ pub use filter::{Filter, FilterPolicy};
 pub use format::{BlockHandle, Footer, IndexType, TableKind};
 pub use inspect::{IndexedBlock, TableAnchor};
 pub use iter::TableIterator;
-pub use many::{Part, Planned, plan, read_missing};
+pub use many::{Part, Planned, RangeLimits, plan, read_missing};
 pub use open::{global_sequence_offset, read_table_properties};
 pub use properties::{ExternalForm, TableProperties};
 pub use read_cache_hits::{Prepopulate, ReadCacheHits};

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::db::jobs::Jobs;
-use crate::db::tree::compactions::FreeSpace;
+use crate::db::tree::compaction_job::FreeSpace;
 
 /// What is free, where a compaction has found no room: else nobody wants to know. Asked without
 /// the state lock, since a file system may take its time to tell.

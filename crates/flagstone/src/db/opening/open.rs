@@ -79,12 +79,21 @@ impl Db {
         options: &Options,
         families: &[(&str, ColumnFamilyOptions)],
     ) -> Result<Self> {
-        let mut wanted: Wanted =
-            families.iter().map(|(name, family)| ((*name).to_string(), family.clone())).collect();
-        if !wanted.iter().any(|(name, _)| name == DEFAULT_COLUMN_FAMILY_NAME) {
-            wanted.insert(0, (DEFAULT_COLUMN_FAMILY_NAME.to_string(), options.cf.clone()));
-        }
-        Self::open_wanted(path.as_ref(), options, wanted)
+        Self::open_wanted(path.as_ref(), options, with_default(options, families))
+    }
+
+    /// As [`Db::open_with_families`], for a while and with options that are not to be found later:
+    /// the newest OPTIONS file stays the one of the opening before, unless options or families are
+    /// changed.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub(crate) fn open_without_options_file(
+        path: &Path,
+        options: &Options,
+        families: &[(&str, ColumnFamilyOptions)],
+    ) -> Result<Self> {
+        Self::open_to_write(path, options, with_default(options, families), false)
     }
 
     /// Opens an existing database for reading, without changing its directory: no lock, no recovery
@@ -133,12 +142,22 @@ impl Db {
     }
 
     fn open_wanted(path: &Path, options: &Options, wanted: Wanted) -> Result<Self> {
+        Self::open_to_write(path, options, wanted, true)
+    }
+
+    fn open_to_write(
+        path: &Path,
+        options: &Options,
+        wanted: Wanted,
+        writes_options: bool,
+    ) -> Result<Self> {
         options.validate()?;
         options.check_wal_codec()?;
         check_families(&wanted, ColumnFamilyOptions::validate_for_writing)?;
         let wanted = within(wanted, options);
         let (options, io_trace) = &with_files_around(options);
-        let inner = Opening { path, options, wanted, read_only: false, io_trace }.run()?;
+        let read_only = false;
+        let inner = Opening { path, options, wanted, read_only, writes_options, io_trace }.run()?;
         // The workers that did start hold the engine, and with it the lock of the directory.
         inner.jobs.start_workers().inspect_err(|_| drop(inner.close()))?;
         inner.context.events.tell();
@@ -157,10 +176,21 @@ impl Db {
             let wanted = wanted()?;
             check_families(&wanted, ColumnFamilyOptions::validate)?;
             let wanted = within(wanted, options);
-            Opening { path, options, wanted, read_only: true, io_trace }.run()
+            let (read_only, writes_options) = (true, false);
+            Opening { path, options, wanted, read_only, writes_options, io_trace }.run()
         })?;
         Ok(Self::from_inner(inner))
     }
+}
+
+/// Families that are named, and `default`.
+fn with_default(options: &Options, families: &[(&str, ColumnFamilyOptions)]) -> Wanted {
+    let mut wanted: Wanted =
+        families.iter().map(|(name, family)| ((*name).to_string(), family.clone())).collect();
+    if !wanted.iter().any(|(name, _)| name == DEFAULT_COLUMN_FAMILY_NAME) {
+        wanted.insert(0, (DEFAULT_COLUMN_FAMILY_NAME.to_string(), options.cf.clone()));
+    }
+    wanted
 }
 
 /// The families' options as the database's own change them.
@@ -226,6 +256,8 @@ struct Opening<'a> {
     options: &'a Options,
     wanted: Wanted,
     read_only: bool,
+    /// Whether the options go into an OPTIONS file.
+    writes_options: bool,
     /// Where the files record their calls.
     io_trace: &'a Arc<IoTrace>,
 }
@@ -327,7 +359,9 @@ impl Opening<'_> {
         if !missing.is_empty() {
             inner.create_families(missing)?;
         }
-        inner.options_file.write_options_file()?;
+        if self.writes_options {
+            inner.options_file.write_options_file()?;
+        }
         inner.jobs.remove_leftovers()?;
         inner.disk.fill_reserve()
     }

@@ -1,7 +1,7 @@
-//! Which blocks the cache has, and reading those into another one.
+//! Lists of the blocks that a cache has, and reading listed blocks into another cache.
 //!
-//! The content is places, not bytes: the tables have these. So a list of a large cache is small,
-//! and what it says is never out of date in more than places that are not found.
+//! A list has the places of blocks and not their bytes, which the tables have. So the list of a
+//! large cache is small, and a stale one does no harm: places that no longer exist are passed over.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -13,12 +13,12 @@ use crate::db::family::Family;
 use crate::db::reading::Reader;
 use crate::db::reading::ahead::read_planned;
 use crate::manifest::TableFile;
-use crate::sst::{CachedBlock, Planned, ReadSettings, Slim, Table};
+use crate::sst::{CachedBlock, ReadSettings, Slim, Table};
 
-/// Where the data blocks lie that a block cache has of a database: what
-/// [`Db::cached_blocks`](crate::db::Db::cached_blocks) tells, and
-/// [`Db::warm_block_cache`](crate::db::Db::warm_block_cache) reads into the cache of a later
-/// process or of a copy of the database.
+/// The places of the data blocks of a database that a block cache has.
+/// [`Db::cached_blocks`](crate::db::Db::cached_blocks) returns the list, and
+/// [`Db::warm_block_cache`](crate::db::Db::warm_block_cache) reads the blocks into the cache of a
+/// later process or of a copy of the database.
 ///
 /// As text it has a line for each table: its number, as in its file's name, and the offsets of the
 /// blocks.
@@ -109,8 +109,8 @@ pub(in crate::db) fn cached_blocks(reader: &Reader, families: &[Arc<Family>]) ->
     blocks
 }
 
-/// Reads blocks into the cache, up to three quarters of it; how many. Tables and places that are
-/// not there are passed over.
+/// Reads blocks into the cache until they take about three quarters of it; how
+/// many. Tables and places that are not there are passed over.
 ///
 /// # Errors
 /// Those of opening tables and of reading their indexes. Damaged blocks are left to readers.
@@ -127,15 +127,11 @@ pub(in crate::db) fn warm(
             let file: &Arc<TableFile> = file;
             let Some(offsets) = blocks.0.get(&file.number()) else { continue };
             let table = reader.tables.open_for(family, file, false)?;
-            let mut planned: Vec<Planned> = Vec::new();
+            let mut planned = Vec::new();
             table.plan_offsets(|offset| offsets.contains(&offset), &settings, &mut planned)?;
-            planned.retain(|one| {
-                let left = room.checked_sub(one.stored_size());
-                room = left.unwrap_or(room);
-                left.is_some()
-            });
             let mut planned: Vec<_> = planned.into_iter().map(|one| (table.clone(), one)).collect();
-            read_planned(reader, &mut planned, |_| read += 1);
+            let done = read_planned(reader, &mut planned, room, |_| read += 1);
+            room = room.saturating_sub(done.bytes);
         }
     }
     Ok(read)

@@ -82,6 +82,7 @@ impl Agenda {
     }
 
     fn note_for_compaction(&mut self, id: ColumnFamilyId, known: &mut FamilyState) {
+        known.compacting.wants_permit = false;
         let files = known.family.current.load().version.levels[0].len();
         if known.listed.compact != Some(files) {
             known.listed.compact.map(|before| self.compact.remove(&(Reverse(before), id)));
@@ -183,6 +184,13 @@ impl State {
     pub(in crate::db) fn wants_none(&mut self, id: ColumnFamilyId) {
         let listed = self.families.get_mut(&id).and_then(|known| known.listed.compact.take());
         listed.map(|files| self.agenda.compact.remove(&(Reverse(files), id)));
+    }
+
+    /// A family wants a compaction, as things are, for which its limiter has no permit.
+    pub(in crate::db) fn wants_permit(&mut self, id: ColumnFamilyId) {
+        if let Some(known) = self.families.get_mut(&id) {
+            known.compacting.wants_permit = true;
+        }
     }
 
     /// Takes a family out of everything.

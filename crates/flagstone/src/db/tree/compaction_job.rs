@@ -1,5 +1,7 @@
 //! A compaction, from its choice to its installation.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
@@ -42,12 +44,12 @@ pub(in crate::db) struct CompactionJob {
     pub(in crate::db) remote: Remote,
 }
 
-/// What others may wait for.
+/// What a compaction holds while it runs, for which other compactions may wait.
 #[derive(Default)]
 pub(in crate::db) struct Holds {
-    /// It finds out whether there is space.
+    /// Alive in the compaction that finds out whether a full disk has space again.
     pub(super) finds_out: Option<Arc<()>>,
-    /// What it has of the family's limiter, until its inputs may be taken again.
+    /// The permit of the family's limiter, until the inputs may be taken again.
     pub(super) permit: Mutex<Option<CompactionPermit>>,
 }
 
@@ -180,3 +182,39 @@ pub(in crate::db) enum Installation {
 
 /// A job, and where the next piece begins.
 pub(in crate::db) type Piece = (CompactionJob, Option<Vec<u8>>);
+
+/// What a look for a compaction comes to.
+pub(super) enum Found {
+    Job(Box<CompactionJob>),
+    Nothing,
+    /// Families want compactions for which their limiter has no permit.
+    AtLimit,
+}
+
+impl Found {
+    pub(super) fn of(job: Option<CompactionJob>, is_at_limit: bool) -> Self {
+        match job {
+            Some(job) => Self::Job(Box::new(job)),
+            None if is_at_limit => Self::AtLimit,
+            None => Self::Nothing,
+        }
+    }
+}
+
+pub(super) fn bytes_of_blobs(version: &Version, files: &BTreeSet<FileNumber>) -> u64 {
+    let known = files.iter().filter_map(|number| version.blob_files.get(number));
+    known.map(|blob| blob.file.meta.total_bytes).fold(0, u64::saturating_add)
+}
+
+/// Whether a compaction needs no room, so that it may begin where others wait for some.
+pub(super) fn passes(plan: &CompactionPlan) -> bool {
+    if plan.rewrites() {
+        Sometimes::CompactionAloneOnFullDisk.reached();
+    }
+    !plan.rewrites()
+}
+
+/// Bytes that are free in the directories of tables and blob files, as far as their file systems
+/// tell.
+#[derive(Debug, Default)]
+pub(in crate::db) struct FreeSpace(pub(in crate::db) BTreeMap<Arc<Path>, u64>);

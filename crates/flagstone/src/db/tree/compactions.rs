@@ -1,7 +1,6 @@
 //! Which compaction runs next, how its output becomes part of the tree, and which files stand in
 //! its way.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -15,7 +14,8 @@ use crate::db::family::Family;
 use crate::db::settings::{compacts_by_itself, leveled_settings, pick_compaction};
 use crate::db::statistics::Ticker;
 use crate::db::tree::compaction_job::{
-    CompactionJob, Installation, Piece, check_not_canceled, round_robin_cursor,
+    CompactionJob, Found, FreeSpace, Installation, Piece, bytes_of_blobs, check_not_canceled,
+    passes, round_robin_cursor,
 };
 use crate::db::tree::family_state::FamilyState;
 use crate::db::tree::output::JobOutput;
@@ -23,7 +23,7 @@ use crate::db::tree::partitioning::cut_before_moving;
 use crate::db::tree::state::State;
 use crate::db::tree::{Tree, damage, paused_work, put_off, told};
 use crate::env::Role;
-use crate::manifest::{TableFile, Version, VersionEdit};
+use crate::manifest::{TableFile, VersionEdit};
 use crate::options::CompactionControl;
 
 /// Who waits for another compaction looks so often whether he was canceled.
@@ -46,15 +46,19 @@ impl Tree {
         }
         state.note_time(self.context.env.clock.now_us());
         damage::take_back_outnumbered(self, state);
-        let mut job = self.find_compaction(state, free);
-        if job.is_none() && !self.has_workers() {
+        let mut found = self.find_compaction(state, free);
+        if !matches!(found, Found::Job(_)) && !self.has_workers() {
             // Nobody would come again in a while.
             state.note_all();
-            job = self.find_compaction(state, free);
+            found = self.find_compaction(state, free);
         }
-        let Some(mut job) = job else {
-            self.note_nothing_to_do(state);
-            return None;
+        let mut job = match found {
+            Found::Job(job) => *job,
+            Found::AtLimit => return None,
+            Found::Nothing => {
+                self.note_nothing_to_do(state);
+                return None;
+            }
         };
         self.find_out(state, &mut job);
         self.begin_compaction(state, &job);
@@ -65,12 +69,17 @@ impl Tree {
 
     /// The first plan of the families that may want one. Those that do not are not asked again
     /// until something changes.
-    fn find_compaction(&self, state: &mut State, free: &FreeSpace) -> Option<CompactionJob> {
+    fn find_compaction(&self, state: &mut State, free: &FreeSpace) -> Found {
         let waits = self.waits_for_space(state);
         let in_work = if waits { Self::bytes_in_work(state) } else { 0 };
-        let mut idle = Vec::new();
+        let (mut idle, mut refused, mut is_at_limit) = (Vec::new(), Vec::new(), false);
         let job = state.agenda.to_compact().find_map(|id| {
             let known = state.families.get(&id)?;
+            // What it wants needs a permit, and is not picked anew each time.
+            if known.compacting.wants_permit && known.is_limiter_full() {
+                is_at_limit = true;
+                return None;
+            }
             // Who holds it lets it go with a word.
             let job =
                 if known.compacting.manual == 0 { self.compaction_of(state, known) } else { None };
@@ -79,13 +88,20 @@ impl Tree {
             let has_room = |job: &CompactionJob| {
                 !waits || passes(&job.plan) || self.has_room_beside(job, in_work, free)
             };
-            job.filter(|job| has_room(job) && job.begin_within_limit())
+            let job = job.filter(has_room)?;
+            if !job.begin_within_limit() {
+                refused.push(id);
+                return None;
+            }
+            Some(job)
         });
         self.context
             .statistics
             .add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
         idle.into_iter().for_each(|id| state.wants_none(id));
-        job
+        is_at_limit |= !refused.is_empty();
+        refused.into_iter().for_each(|id| state.wants_permit(id));
+        Found::of(job, is_at_limit)
     }
 
     fn compaction_of(&self, state: &State, known: &FamilyState) -> Option<CompactionJob> {
@@ -579,21 +595,3 @@ impl Tree {
         self.progress.notify_all();
     }
 }
-
-fn bytes_of_blobs(version: &Version, files: &BTreeSet<FileNumber>) -> u64 {
-    let known = files.iter().filter_map(|number| version.blob_files.get(number));
-    known.map(|blob| blob.file.meta.total_bytes).fold(0, u64::saturating_add)
-}
-
-/// Whether a compaction needs no room, so that it may begin where others wait for some.
-pub(in crate::db) fn passes(plan: &CompactionPlan) -> bool {
-    if plan.rewrites() {
-        Sometimes::CompactionAloneOnFullDisk.reached();
-    }
-    !plan.rewrites()
-}
-
-/// Bytes that are free in the directories of tables and blob files, as far as their file systems
-/// tell.
-#[derive(Debug, Default)]
-pub(in crate::db) struct FreeSpace(pub(in crate::db) BTreeMap<Arc<Path>, u64>);

@@ -81,6 +81,8 @@ pub(in crate::db) struct Compacting {
     /// Until when automatic compactions pause, in microseconds of the clock, because the
     /// compaction service has aborted one.
     pub(in crate::db) put_off_until_us: u64,
+    /// The limiter has refused a permit for what the picker wants, and nothing has changed since.
+    pub(in crate::db) wants_permit: bool,
 }
 
 /// The super versions before the newest.
@@ -108,6 +110,12 @@ impl Replaced {
 }
 
 impl FamilyState {
+    /// Whether the limiter of the family has no permit now.
+    pub(in crate::db) fn is_limiter_full(&self) -> bool {
+        let options = self.family.options.load();
+        options.compaction_limiter.as_ref().is_some_and(|limiter| limiter.is_full())
+    }
+
     pub(in crate::db) fn new(
         family: Arc<Family>,
         mem: Arc<Generation>,

@@ -14,7 +14,7 @@ use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
 use crate::db::tree::Tree;
 use crate::db::tree::compaction_job::CompactionJob;
-use crate::env::{Env, FileSystem, FileSystemAround, Join, Spawn};
+use crate::env::{CompactionLimiter, Env, FileSystem, FileSystemAround, Join, Spawn};
 use crate::options::{
     CompactFilesOptions, CompactRangeOptions, CompactionControl, DataPathList, Options,
 };
@@ -122,6 +122,53 @@ fn on_a_full_disk_one_compaction_finds_out_whether_there_is_space() {
         inner.jobs.run_compaction(&job).unwrap();
     }
     assert!(take(inner).is_none());
+}
+
+/// A look that a limiter refused passed for one that found nothing to do, and nobody found out
+/// about space any longer.
+#[test]
+fn a_full_limiter_does_not_say_that_there_is_space() {
+    let mut options = options("");
+    let limiter = Arc::new(CompactionLimiter::new(Some(0)));
+    options.cf.compaction_limiter = Some(limiter.clone());
+    let db = Db::open("/db", &options).unwrap();
+    let inner = db.inner();
+    inner.tree.lock().paused.compactions = 1;
+    fill(&db, db.default_column_family());
+    inner.context.poison.record_starved(Some(&full_disk()));
+    for _ in 0..2 {
+        assert!(take(inner).is_none(), "none is allowed");
+        assert!(inner.context.poison.check_starved().is_err(), "nothing was found out");
+    }
+    limiter.set_limit(Some(1));
+    let job = take(inner).expect("there is a permit");
+    inner.jobs.run_compaction(&job).unwrap();
+    inner.context.poison.check_starved().unwrap();
+}
+
+/// Each look picked for each family that waited for a permit, under the lock of the state.
+#[test]
+fn what_waits_for_a_permit_is_picked_anew_only_after_a_change() {
+    let mut options = options("");
+    let limiter = Arc::new(CompactionLimiter::new(Some(0)));
+    options.cf.compaction_limiter = Some(limiter.clone());
+    let db = Db::open("/db", &options).unwrap();
+    let inner = db.inner();
+    inner.tree.lock().paused.compactions = 1;
+    let wants = || {
+        let state = inner.tree.lock();
+        state.families[&ColumnFamilyId::DEFAULT].compacting.wants_permit
+    };
+    fill(&db, db.default_column_family());
+    assert!(take(inner).is_none() && wants());
+    db.put("key", "value").unwrap();
+    db.flush_all().unwrap();
+    assert!(!wants(), "what it wants may need none now");
+    assert!(take(inner).is_none() && wants());
+    limiter.set_limit(None);
+    let job = take(inner).expect("there is a permit");
+    assert_eq!(job.plan.inputs[0].files.len(), 3);
+    inner.jobs.run_compaction(&job).unwrap();
 }
 
 /// A table that was set aside, be it for months, passed for one that is being merged.
