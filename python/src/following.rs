@@ -128,7 +128,8 @@ impl Secondary {
         Ok(value.map(|value| PyBytes::new(py, &value).into_any()).or(default))
     }
 
-    /// Ends the following, once no other thread uses it. States that `now()` gave may be read on. A second time does nothing.
+    /// Ends the following, once no other thread uses it. States that `now()` gave may be read on. A
+    /// second time does nothing.
     fn close(&self) {
         let following = lock(&self.following).take();
         drop(following);

@@ -135,7 +135,8 @@ pub(super) struct Logs<'a, 'b> {
     /// Those whose end is torn, which is a loss: what stood there and behind it is that. Which one
     /// it is in the report, until it says how far the log went.
     pub(super) torn: BTreeMap<FileNumber, Option<usize>>,
-    /// Whether the log that is read has lost something before: perhaps which keys end in timestamps.
+    /// Whether the log that is read has lost something before, perhaps which keys end in
+    /// timestamps.
     pub(super) is_damaged: bool,
     /// Whether they are out of the archive: tables have had all of it.
     pub(super) is_archive: bool,

@@ -6,7 +6,7 @@ use super::*;
 fn fifo_compaction_drops_the_oldest() {
     let directory = temporary();
     let text = "compaction_style=kCompactionStyleFIFO;compression=kNoCompression;filter_policy=nullptr;\
-        compaction_options_fifo={max_table_files_size=100000;}";
+        compaction_options_fifo={max_table_files_size=105000;}";
     let db = Db::open(directory.path(), &options(text)).unwrap();
     for number in 0..20u8 {
         db.put([number], vec![number; 10_000]).unwrap();

@@ -1,5 +1,10 @@
 //! Damaged databases whose keys end in timestamps are rebuilt.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
 use std::path::Path;
 
 use flagstone::base::ValueType;
