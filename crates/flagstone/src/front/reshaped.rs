@@ -150,6 +150,8 @@ fn fit(builder: &Builder, families: &[Opened], misfits: &[Misfit<'_>]) -> Result
         let in_use = i32::try_from(misfit.levels_in_use).unwrap_or(LEVELS_MAX);
         let mut family = levels(wanted, in_use.max(wanted.num_levels));
         family.compaction_style = CompactionStyle::Level;
+        // They would move tables down again before the database is closed.
+        family.disable_auto_compactions = true;
         if misfit.target == 0 {
             // Several tables do not go to level 0.
             family.target_file_size_base = WHOLE;
@@ -172,8 +174,6 @@ fn fit(builder: &Builder, families: &[Opened], misfits: &[Misfit<'_>]) -> Result
 fn gather(db: &Db, misfit: &Misfit<'_>) -> Result<()> {
     let name = &misfit.family.0;
     let family = db.column_family(name)?;
-    // They would move tables down again, where levels grow from the last.
-    let held = family.hold_compactions()?;
     let compact = CompactRangeOptions {
         change_level: true,
         target_level: misfit.target as i32,
@@ -191,7 +191,6 @@ fn gather(db: &Db, misfit: &Misfit<'_>) -> Result<()> {
         .filter(|file| file.column_family == *name)
         .filter_map(|file| file.level)
         .max();
-    drop(held);
     if deepest.is_some_and(|level| level > misfit.target) {
         let levels = counted(misfit.target + 1, "level");
         return Err(Error::not_supported(format!(
