@@ -1,5 +1,6 @@
 """Backups, tables from outside, exports, and databases that another process writes."""
 
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -54,7 +55,7 @@ def test_backups_are_deleted_and_damage_is_told(db: flagstone.Database, tmp_path
 
 def test_progress_may_not_change_the_backups(db: flagstone.Database, tmp_path: Path) -> None:
     backups = flagstone.Backups(tmp_path / "backups")
-    db[b"stone"] = b"flag" * 2_000_000
+    db[b"stone"] = random.randbytes(9_000_000)
     refused: list[BaseException] = []
 
     def meddle(copied: int, total: int) -> None:
