@@ -74,12 +74,16 @@ pub(super) fn raise_open_files() -> Option<u64> {
 #[expect(clippy::disallowed_methods, reason = "how old the system's answer is")]
 pub(super) fn memory_state() -> MemoryState {
     static LAST: Mutex<Option<(Instant, MemoryState)>> = Mutex::new(None);
-    let mut last = LAST.lock();
-    match *last {
+    // Nobody waits for the lock, and it is not held while the system is asked: in a child that was
+    // forked meanwhile nobody would release it.
+    let last = LAST.try_lock().and_then(|last| *last);
+    match last {
         Some((asked, state)) if asked.elapsed() < FRESH => state,
         _ => {
             let state = state(|path| std::fs::read_to_string(path).ok());
-            *last = Some((Instant::now(), state));
+            if let Some(mut last) = LAST.try_lock() {
+                *last = Some((Instant::now(), state));
+            }
             state
         }
     }
