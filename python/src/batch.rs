@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::bytes::Input;
-use crate::entity::Columns;
+use crate::entity::Pairs;
 use crate::errors::{Class, error, raised};
 use crate::family::{ColumnFamily, reader, write_options};
 use crate::life::{lock, wait};
@@ -125,7 +125,7 @@ impl Batch {
         &self,
         py: Python<'_>,
         key: Input,
-        columns: Columns,
+        columns: Pairs,
         family: AFamily<'_, '_>,
     ) -> PyResult<()> {
         self.add(py, family, |writes, family| writes.put_entity_cf(family, &key, columns.pairs()))

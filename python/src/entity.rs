@@ -6,16 +6,16 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::bytes::Input;
 
-/// Columns that Python gives: a mapping, or pairs of name and value.
-pub struct Columns(Vec<(Input, Input)>);
+/// Columns or entries that Python gives: a mapping, or pairs of name and value.
+pub struct Pairs(Vec<(Input, Input)>);
 
-impl Columns {
+impl Pairs {
     pub fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Columns {
+impl<'a, 'py> FromPyObject<'a, 'py> for Pairs {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::batch::Batch;
 use crate::bytes::Input;
-use crate::entity::Columns;
+use crate::entity::Pairs;
 use crate::errors::{Class, error, raised};
 use crate::life::wait;
 use crate::options::{changes, lifetime};
@@ -169,12 +169,7 @@ impl ColumnFamily {
 
     /// Sets `key` to columns, a mapping of names and values. A plain read gives the column `b""`.
     #[pyo3(signature = (key, columns, /, *, synced = false))]
-    fn put_entity(
-        slf: &Bound<'_, Self>,
-        key: Input,
-        columns: Columns,
-        synced: bool,
-    ) -> PyResult<()> {
+    fn put_entity(slf: &Bound<'_, Self>, key: Input, columns: Pairs, synced: bool) -> PyResult<()> {
         write(slf, |family| family.put_entity_with(&key, columns.pairs(), &write_options(synced)))
     }
 
@@ -292,15 +287,12 @@ impl ColumnFamily {
     /// Sets all keys of `entries`, a mapping or pairs of key and value: all of them or, if there is
     /// an error, none.
     #[pyo3(signature = (entries, /, *, synced = false))]
-    fn update(slf: &Bound<'_, Self>, entries: &Bound<'_, PyAny>, synced: bool) -> PyResult<()> {
-        let is_mapping = entries.hasattr("keys")?;
-        let pairs = if is_mapping { entries.call_method0("items")? } else { entries.clone() };
+    fn update(slf: &Bound<'_, Self>, entries: Pairs, synced: bool) -> PyResult<()> {
         let reader = reader(slf);
         let (db, family) = (reader.life().db(slf.py())?, reader.family());
         let mut batch = WriteBatch::new();
-        for pair in pairs.try_iter()? {
-            let (key, value): (Input, Input) = pair?.extract()?;
-            batch.put_cf(family, &key, &value).map_err(|error| raised(slf.py(), &error, None))?;
+        for (key, value) in entries.pairs() {
+            batch.put_cf(family, key, value).map_err(|error| raised(slf.py(), &error, None))?;
         }
         wait(slf.py(), || db.write_with(batch, &write_options(synced)))
     }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::bytes::Input;
-use crate::entity::Columns;
+use crate::entity::Pairs;
 use crate::errors::{Class, error};
 use crate::life::{Held, wait};
 use crate::options;
@@ -118,7 +118,7 @@ impl TableWriter {
 
     /// Adds `key` with columns, a mapping of names and values.
     #[pyo3(signature = (key, columns, /))]
-    fn put_entity(&self, py: Python<'_>, key: Input, columns: Columns) -> PyResult<()> {
+    fn put_entity(&self, py: Python<'_>, key: Input, columns: Pairs) -> PyResult<()> {
         self.add(py, |writer| writer.put_entity(&key, columns.pairs()))
     }
 

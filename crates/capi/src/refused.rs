@@ -28,7 +28,7 @@ pub trait Refuses {
     /// What was refused.
     fn refused(&self) -> &Refused;
 
-    /// The same, to be changed.
+    /// What was refused, for a change of it.
     fn refused_mut(&mut self) -> &mut Refused;
 
     /// The option has no such choice.

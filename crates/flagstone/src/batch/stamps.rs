@@ -89,7 +89,7 @@ impl Stamps {
 pub enum StampChange<'a> {
     /// They lose this number of bytes at their ends.
     Strip(usize),
-    /// The same, also where the value lies in a blob file, under the key with its timestamp.
+    /// They lose this number of bytes, even where a blob file has the value under the longer key.
     StripAll(usize),
     /// They get the least timestamp of this size in bytes.
     Pad(usize),

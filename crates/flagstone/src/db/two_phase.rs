@@ -124,7 +124,7 @@ impl<'a> TwoPhase<'a> {
         self.commit_as_of(options, name, beside, None)
     }
 
-    /// The same; what was prepared for families with timestamps is written as of this one.
+    /// As [`TwoPhase::commit`]. Keys of families with timestamps get `timestamp`.
     ///
     /// # Errors
     /// As [`TwoPhase::commit`]; `InvalidArgument` if there are such families, and the timestamp is

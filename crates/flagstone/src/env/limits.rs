@@ -74,8 +74,8 @@ pub(super) fn raise_open_files() -> Option<u64> {
 #[expect(clippy::disallowed_methods, reason = "how old the system's answer is")]
 pub(super) fn memory_state() -> MemoryState {
     static LAST: Mutex<Option<(Instant, MemoryState)>> = Mutex::new(None);
-    // Nobody waits for the lock, and it is not held while the system is asked: in a child that was
-    // forked meanwhile nobody would release it.
+    // A fork copies a lock that is held, and no thread of the child releases it. So no caller waits
+    // for this one, and none holds it while it reads files.
     let last = LAST.try_lock().and_then(|last| *last);
     match last {
         Some((asked, state)) if asked.elapsed() < FRESH => state,

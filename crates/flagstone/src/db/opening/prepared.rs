@@ -4,8 +4,8 @@
 //!    transaction is decided or the WALs end. So RocksDB does, and whoever prepared it did.
 //! 2. At the commit its operations are applied, with the numbers that follow in the record of the
 //!    commit, and its timestamp, if that has one. Operations that had numbers from the beginning
-//!    (write-prepared, write-unprepared) all get that of the commit, so that numbers ascend as
-//!    tables are written on the way: nobody else has written their keys meanwhile. If that number
+//!    (write-prepared, write-unprepared) all get the commit's number. So numbers ascend, also where
+//!    recovery writes tables. No other write has changed these keys in between. If that number
 //!    cannot be shared, they keep their own. A family whose tables may have them already does not
 //!    get them again.
 //! 3. At the rollback they are forgotten. That of a write-prepared transaction also writes what was

@@ -158,11 +158,7 @@ fn plan(
     planned: &mut AllPlanned,
 ) -> Look {
     let size = family.order.timestamp_size();
-    let key = |bound: &Bound<&[u8]>| match bound {
-        Bound::Included(key) | Bound::Excluded(key) => Some(timestamp::before_all(key, size)),
-        Bound::Unbounded => None,
-    };
-    let (start, end) = (key(start), key(end));
+    let (start, end) = (first_stored(start, size), first_stored(end, size));
     let (start, end) = (start.as_deref(), end.as_deref());
     let runs = sorted_runs(version, start, end);
     let (settings, mut look, count) = (ReadSettings::default(), Look::default(), runs.len());
@@ -191,6 +187,14 @@ fn plan(
         }
     }
     look
+}
+
+/// Before all that is stored of a bound's key, if there is a bound; timestamps have `size` bytes.
+pub(super) fn first_stored(bound: &Bound<&[u8]>, size: usize) -> Option<Vec<u8>> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(timestamp::before_all(key, size)),
+        Bound::Unbounded => None,
+    }
 }
 
 /// The tables that a range overlaps, a list for each sorted run, in the order of their keys.

@@ -10,7 +10,7 @@ use crate::base::{
 };
 use crate::db::family::Family;
 use crate::db::reading::Reader;
-use crate::db::reading::ahead::UserRange;
+use crate::db::reading::ahead::{UserRange, first_stored};
 use crate::db::reading::cursor::sources;
 use crate::iter::{KeyBounds, MergingIterator};
 use crate::options::ReadOptions;
@@ -43,10 +43,7 @@ pub(in crate::db) fn key_versions(
     let order = family.comparator().without_timestamps();
     let (current, published) = family.pinned(|| reader.snapshots.published.load(Ordering::Acquire));
     let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
-    let lower = match start {
-        Bound::Included(key) | Bound::Excluded(key) => Some(timestamp::before_all(key, size)),
-        Bound::Unbounded => None,
-    };
+    let lower = first_stored(&start, size);
     let bounds = KeyBounds { lower: lower.as_deref().map(Arc::from), upper: None };
     let (sources, _) = sources(&reader.tables, &options, family, &current, published, &bounds)?;
     let mut merged = MergingIterator::new(family.order.clone(), sources);

@@ -124,8 +124,8 @@ fn on_a_full_disk_one_compaction_finds_out_whether_there_is_space() {
     assert!(take(inner).is_none());
 }
 
-/// A look that a limiter refused passed for one that found nothing to do, and nobody found out
-/// about space any longer.
+/// Went wrong: a refusal by the limiter counted as nothing to do. The error about space was
+/// withdrawn, although no compaction had found any.
 #[test]
 fn a_full_limiter_does_not_say_that_there_is_space() {
     let mut options = options("");
